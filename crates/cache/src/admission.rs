@@ -213,6 +213,7 @@ mod tests {
     use super::*;
     use crate::reply::ClientContext;
     use crate::testing::{NoLink, mangled, proxy};
+    use polygraph_link::Nanos;
     use polygraph_wire::{BodyReader, parse_reply, parse_request};
     use proptest::prelude::*;
 
@@ -248,7 +249,7 @@ mod tests {
         let text =
             b"HTTP/1.1 200 OK\r\nCache-Control: max-age=0\r\nETag: \"c\"\r\nContent-Length: 2\r\n\r\nok";
         let object = Arc::new(take_in(proxy, &request(proxy, None), text).expect("a reply to be stored"));
-        assert!(proxy.shared.store.put(Arc::clone(&object), 0, |_| true));
+        assert!(proxy.shared.store.put(Arc::clone(&object), Nanos::ZERO, |_| true));
         object
     }
 

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 
-use polygraph_link::{Conn, Link, Nanos, SECOND, send_all};
+use polygraph_link::{Conn, Link, Nanos, send_all};
 use rustc_hash::FxHashMap;
 
 use crate::buffered::BufferedConn;
@@ -16,7 +16,7 @@ use crate::counters::Counters;
 use crate::service::nanos_of;
 
 /// How long the addresses of a name are used; the lifetime that a name server gave them is not known here.
-const NAME_LIFETIME: Nanos = 30 * SECOND;
+const NAME_LIFETIME: Nanos = Nanos::from_secs(30);
 /// Names whose addresses are kept; one more makes the proxy forget all.
 const MAX_NAMES: usize = 1024;
 

@@ -78,7 +78,7 @@ pub struct Service {
 impl Service {
     /// A device that starts at `start`.
     pub fn new(model: ServiceModel, start: Nanos) -> Service {
-        Service { model, start, free_at: AtomicU64::new(start) }
+        Service { model, start, free_at: AtomicU64::new(start.as_u64()) }
     }
 
     /// Whether requests are delayed.
@@ -110,22 +110,23 @@ impl Service {
         }
         let work = self.draw(work, now, draws);
         let served = |free_at: Nanos| free_at.max(now).saturating_add(work);
-        let before = self.free_at.fetch_update(Relaxed, Relaxed, |free_at| Some(served(free_at)));
-        served(before.unwrap_or_else(|free_at| free_at))
+        let before =
+            self.free_at.fetch_update(Relaxed, Relaxed, |free_at| Some(served(Nanos::new(free_at)).as_u64()));
+        served(Nanos::new(before.unwrap_or_else(|free_at| free_at)))
     }
 
     fn draw(&self, distr: &Option<Distr>, now: Nanos, draws: &RefCell<Stream>) -> Nanos {
-        let Some(distr) = distr else { return 0 };
+        let Some(distr) = distr else { return Nanos::ZERO };
         let factor = self.model.factor(now.saturating_sub(self.start));
         let seconds = distr.sample(&mut *draws.borrow_mut()) * factor;
         // At most thirty years, so that no sum overflows.
-        (seconds * 1e9).round().clamp(0.0, 1e18) as Nanos
+        Nanos::new((seconds * 1e9).round().clamp(0.0, 1e18) as u64)
     }
 }
 
 /// A duration in nanoseconds; those beyond 500 years saturate.
 pub(crate) fn nanos_of(duration: Duration) -> Nanos {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX / 2)
+    Nanos::new(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX / 2))
 }
 
 #[cfg(test)]
@@ -142,7 +143,7 @@ mod tests {
     #[test]
     fn a_burst_leaves_at_the_rate_and_idle_time_is_not_saved_up() {
         let start = SECOND;
-        let at = |ms: u64| start + ms * 1_000_000;
+        let at = |ms: u64| start + Nanos::new(ms * 1_000_000);
         let service = Service::new(
             ServiceModel { work: Some(ServiceModel::rate(100.0)), ..ServiceModel::default() },
             start,
@@ -154,7 +155,7 @@ mod tests {
     #[test]
     fn misses_work_twice_and_latency_is_served_at_the_same_time() {
         let start = SECOND;
-        let at = |ms: u64| start + ms * 1_000_000;
+        let at = |ms: u64| start + Nanos::new(ms * 1_000_000);
         let model = ServiceModel {
             work: Some(Distr::Const(0.010)),
             miss_work: Some(Distr::Const(0.005)),
@@ -176,7 +177,7 @@ mod tests {
             assert_eq!(model.factor(since * SECOND), factor, "after {since} s");
         }
         let now = 100 * SECOND;
-        assert_eq!(Service::new(model, 0).enter(now, &draws()), now + SECOND / 5);
+        assert_eq!(Service::new(model, Nanos::ZERO).enter(now, &draws()), now + SECOND / 5);
     }
 
     #[test]
@@ -213,13 +214,13 @@ mod tests {
         for (work, c2) in distrs {
             for load in [0.3, 0.7] {
                 let model = ServiceModel { work: Some(work.clone()), ..ServiceModel::default() };
-                let (service, draws) = (Service::new(model, 0), draws());
+                let (service, draws) = (Service::new(model, Nanos::ZERO), draws());
                 let mut arrivals = Seed(2).stream("arrivals", 0);
                 let (mut at, mut sum) = (0.0, 0.0);
                 for _ in 0..COUNT {
                     at -= (1.0 - arrivals.unit()).ln() * WORK / load;
                     let now = nanos(at);
-                    sum += (service.enter(now, &draws) - now) as f64 * 1e-9;
+                    sum += (service.enter(now, &draws) - now).as_f64() * 1e-9;
                 }
                 let expected = WORK + load * WORK * (1.0 + c2) / (2.0 * (1.0 - load));
                 let mean = sum / f64::from(COUNT);

@@ -398,11 +398,11 @@ mod tests {
     #[test]
     fn put_replaces_what_it_is_told_to() {
         let store = Store::new(100_000, Replacement::Lru, 1);
-        assert!(store.put(object(&store, "a", "1", 10), 0, |_| true));
-        assert!(store.put(object(&store, "a", "2", 10), 0, |_| true));
+        assert!(store.put(object(&store, "a", "1", 10), Nanos::ZERO, |_| true));
+        assert!(store.put(object(&store, "a", "2", 10), Nanos::ZERO, |_| true));
         assert_eq!(store.figures().objects, 1);
         assert_eq!(tag_of(&store, "a").as_deref(), Some("2"));
-        assert!(store.put(object(&store, "a", "3", 10), 0, |_| false));
+        assert!(store.put(object(&store, "a", "3", 10), Nanos::ZERO, |_| false));
         assert_eq!(store.figures().objects, 2);
         let hash = store.hash(b"a");
         assert!(store.get(hash, b"a", |object| object.validators.etag.as_deref() == Some(b"2")).is_some());
@@ -415,7 +415,7 @@ mod tests {
     fn variants_of_one_url_are_bounded() {
         let store = Store::new(10_000_000, Replacement::Lru, 1);
         for n in 0..100 {
-            store.put(object(&store, "a", &n.to_string(), 10), 0, |_| false);
+            store.put(object(&store, "a", &n.to_string(), 10), Nanos::ZERO, |_| false);
         }
         assert_eq!(store.figures().objects, MAX_VARIANTS as u64);
         assert_eq!(tag_of(&store, "a").as_deref(), Some("99"));
@@ -426,10 +426,10 @@ mod tests {
         let store = Store::new(100_000, Replacement::Lru, 1);
         let first = object(&store, "a", "1", 10);
         let hash = first.hash;
-        store.put(first, 0, |_| true);
+        store.put(first, Nanos::ZERO, |_| true);
         let mut second = Arc::into_inner(object(&store, "b", "2", 10)).expect("the only owner");
         second.hash = hash;
-        store.put(Arc::new(second), 0, |_| true);
+        store.put(Arc::new(second), Nanos::ZERO, |_| true);
         assert_eq!(store.figures().objects, 2);
         let tag =
             |key: &[u8]| store.get(hash, key, |_| true).and_then(|object| object.validators.etag.clone());
@@ -439,10 +439,10 @@ mod tests {
     #[test]
     fn an_object_too_large_is_refused_and_evicts_nothing() {
         let store = Store::new(80_000, Replacement::Lru, 1);
-        assert!(store.put(object(&store, "a", "1", 10_000), 0, |_| true));
-        assert!(!store.put(object(&store, "b", "1", 10_001), 0, |_| true));
+        assert!(store.put(object(&store, "a", "1", 10_000), Nanos::ZERO, |_| true));
+        assert!(!store.put(object(&store, "b", "1", 10_001), Nanos::ZERO, |_| true));
         assert_eq!((store.figures().objects, store.figures().evicted), (1, 0));
-        assert!(!Store::new(0, Replacement::Lru, 1).put(object(&store, "a", "1", 0), 0, |_| true));
+        assert!(!Store::new(0, Replacement::Lru, 1).put(object(&store, "a", "1", 0), Nanos::ZERO, |_| true));
     }
 
     #[test]
@@ -510,7 +510,7 @@ mod tests {
                         let (key, tag) = (key.to_string(), n.to_string());
                         let object = object(&store, &key, &tag, size);
                         let bytes = object.bytes() + STORED_BYTES;
-                        if store.put(object, 0, |_| true) {
+                        if store.put(object, Nanos::ZERO, |_| true) {
                             model.put(&key, &tag, bytes, CAPACITY);
                         } else {
                             prop_assert!(size as u64 > store.max_body());

@@ -19,7 +19,7 @@ impl Link for NoLink {
     type Conn = NoConn;
 
     fn now(&self) -> Nanos {
-        0
+        Nanos::ZERO
     }
 
     fn http_date(&self) -> [u8; 29] {
@@ -87,7 +87,7 @@ impl Conn for NoConn {
 pub fn proxy() -> Proxy<NoLink> {
     let config = ProxyConfig { cache_bytes: 100_000, ..ProxyConfig::default() };
     let identity = Identity { name: "me".to_owned(), secret: 1 };
-    let shared = Shared::new(config, identity, 0, None).expect("settings that make sense");
+    let shared = Shared::new(config, identity, Nanos::ZERO, None).expect("settings that make sense");
     let resolver = |_: &str, _| -> std::pin::Pin<Box<dyn Future<Output = _>>> {
         Box::pin(ready(Err(io::ErrorKind::NotFound.into())))
     };

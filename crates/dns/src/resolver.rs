@@ -122,7 +122,7 @@ impl<L: Link> Resolver<L> {
             let begin = self.link.now();
             match self.ask(server, from, name, begin).await {
                 Ok(answer) => {
-                    let response_us = self.link.now().saturating_sub(begin) / 1000;
+                    let response_us = self.link.now().saturating_sub(begin).as_micros();
                     let mut stats = self.stats.borrow_mut();
                     stats.answers += 1;
                     stats.response_us += response_us;

@@ -41,7 +41,15 @@ impl Aggregator {
     /// the end.
     pub fn new(host: Host, sides: Vec<SideState>, inbox: Receiver<Delivery>, stores: bool) -> Aggregator {
         let shares = stores.then(BTreeMap::new);
-        Aggregator { host, sides, inbox, shares, statuses: Vec::new(), unvisited: BTreeMap::new(), start: 0 }
+        Aggregator {
+            host,
+            sides,
+            inbox,
+            shares,
+            statuses: Vec::new(),
+            unvisited: BTreeMap::new(),
+            start: Nanos::ZERO,
+        }
     }
 
     /// Opens the logs of a run that starts at `start`.
@@ -77,7 +85,11 @@ impl Aggregator {
                 Side::Server => None,
             })
         {
-            aggregator.note_error(ErrorSample { at_ns: *at, kind: *kind, evidence: detail.clone().into() });
+            aggregator.note_error(ErrorSample {
+                at_ns: (*at).as_u64(),
+                kind: *kind,
+                evidence: detail.clone().into(),
+            });
         }
         for side in &mut self.sides {
             let Some(mut aggregator) = side.aggregator.take() else { continue };

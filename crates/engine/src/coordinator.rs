@@ -21,7 +21,7 @@ use crate::timers;
 use crate::worker::{self, await_ready};
 
 /// How long loops may take to deliver their last statistics after the end of the run.
-const PATIENCE: Nanos = 5 * SECOND;
+const PATIENCE: Nanos = Nanos::from_secs(5);
 
 /// Runs a test on real loops.
 #[derive(Debug)]
@@ -233,6 +233,6 @@ impl Coordinator {
 
     /// Waits for one tick; true if the user asks the process to stop. A second signal kills the process.
     async fn tick(&mut self) -> bool {
-        tokio::time::timeout(Duration::from_nanos(TICK), self.signals.recv()).await.is_ok()
+        tokio::time::timeout(Duration::from_nanos(TICK.as_u64()), self.signals.recv()).await.is_ok()
     }
 }

@@ -11,7 +11,7 @@ use polygraph_link::Nanos;
 use slab::Slab;
 
 /// Time between two sweeps in nanoseconds: the resolution of deadlines.
-pub const SWEEP_INTERVAL: Nanos = 100_000_000;
+pub const SWEEP_INTERVAL: Nanos = Nanos::new(100_000_000);
 
 /// The deadlines of one loop. Clones are handles to the same table.
 #[derive(Clone, Debug, Default)]

@@ -26,7 +26,7 @@ impl Host {
         }
         let nanos = |clock| {
             let time = clock_gettime(clock);
-            i128::from(time.tv_sec) * i128::from(SECOND) + i128::from(time.tv_nsec)
+            i128::from(time.tv_sec) * i128::from(SECOND.as_u64()) + i128::from(time.tv_nsec)
         };
         // The two clocks are read one after the other; the maximum of three differences keeps a preemption in between
         // from looking like a clock step.
@@ -36,10 +36,10 @@ impl Host {
     /// Processor time of the calling thread in nanoseconds.
     pub fn thread_cpu(self) -> Nanos {
         if self != Host::Real {
-            return 0;
+            return Nanos::ZERO;
         }
         let time = clock_gettime(ClockId::ThreadCPUTime);
-        time.tv_sec as u64 * SECOND + time.tv_nsec as u64
+        time.tv_sec as u64 * SECOND + Nanos::new(time.tv_nsec as u64)
     }
 
     /// The id of this process; 0 on a virtual machine.

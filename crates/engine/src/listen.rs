@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use polygraph_link::{Link, Nanos, SECOND};
+use polygraph_link::{Link, Nanos};
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 use socket2::{Domain, Protocol, Socket as Socket2, Type};
@@ -22,7 +22,7 @@ const BACKLOG: i32 = 4096;
 const ACCEPTS_PER_WAKE: usize = 64;
 
 /// How long the listener waits after a failed accept.
-const ACCEPT_PAUSE: Nanos = SECOND / 10;
+const ACCEPT_PAUSE: Nanos = Nanos::from_millis(100);
 
 /// An address that a server will listen on: it is free, and if the system chose its port, no other process gets it.
 #[derive(Debug)]

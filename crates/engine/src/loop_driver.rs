@@ -19,7 +19,7 @@ use crate::pacing::pace;
 use crate::setup::RunContext;
 
 /// How often a loop publishes its counters and reads the timeline.
-const POLL_INTERVAL: Nanos = SECOND / 20;
+const POLL_INTERVAL: Nanos = Nanos::from_millis(50);
 /// How often a loop repeats a peer update that has not changed, to show that the peers are alive.
 const RESEND_INTERVAL: Nanos = SECOND;
 /// How often robots close idle connections that the peer has closed.
@@ -96,7 +96,8 @@ impl<L: Link> LoopDriver<L> {
             LoopRole::Robots { .. } => Side::Client,
             LoopRole::Servers(_) => Side::Server,
         };
-        let sent = (PeerUpdate { side, index: channels.index, statuses: Vec::new(), unvisited: 0 }, 0);
+        let sent =
+            (PeerUpdate { side, index: channels.index, statuses: Vec::new(), unvisited: 0 }, Nanos::ZERO);
         LoopDriver { link, context, channels, recorder, role, connections: 0, stalls: Vec::new(), sent }
     }
 
@@ -128,7 +129,7 @@ impl<L: Link> LoopDriver<L> {
                 // A phase that ends at an interval edge must not be followed by an empty interval.
                 if edge > begin {
                     let used = self.context.host.thread_cpu();
-                    self.deliver_interval(phase, begin, edge, used - cpu);
+                    self.deliver_interval(phase, begin, edge, (used - cpu).as_u64());
                     cpu = used;
                 }
                 begin = edge;
@@ -167,10 +168,10 @@ impl<L: Link> LoopDriver<L> {
         self.link.sleep_until(at).await;
         let now = self.link.now();
         let late = now.saturating_sub(at);
-        if late >= STALLED_NS {
-            self.stalls.push(Stall { begin_ns: at, end_ns: now, loops: 1 });
+        if late >= Nanos::new(STALLED_NS) {
+            self.stalls.push(Stall { begin_ns: at.as_u64(), end_ns: now.as_u64(), loops: 1 });
             let detail =
-                || format!("the event loop ran {:.3} s later than it should have", late as f64 * 1e-9);
+                || format!("the event loop ran {:.3} s later than it should have", late.as_f64() * 1e-9);
             self.recorder.error(ErrorKind::LateTimers, now, detail);
         }
     }

@@ -31,7 +31,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use polygraph_link::{Nanos, SECOND, nanos};
+use polygraph_link::{Nanos, nanos};
 use polygraph_plan::{Phase, Schedule, WorkingSetLimit};
 use polygraph_stats::{EndReason, Side, Window};
 use polygraph_traffic::groups::PeerStatus;
@@ -50,9 +50,9 @@ use crate::live_counters::Counts;
 use crate::timeline::Timeline;
 
 /// How long before its time a decision is published, so that all loops see it in time.
-pub const NOTICE: Nanos = SECOND / 10;
+pub const NOTICE: Nanos = Nanos::from_millis(100);
 /// How often the driver should call the controller.
-pub const TICK: Nanos = SECOND / 50;
+pub const TICK: Nanos = Nanos::from_millis(20);
 
 /// What the driver has observed when it calls.
 #[derive(Clone, Debug, Default)]

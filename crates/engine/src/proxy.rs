@@ -23,7 +23,7 @@ use crate::worker::sweep_deadlines;
 /// How long a stop waits for transactions in progress.
 const GRACE: Nanos = SECOND;
 /// Time between two looks at transactions in progress during a stop.
-const STOP_CHECK: Nanos = SECOND / 500;
+const STOP_CHECK: Nanos = Nanos::from_millis(2);
 /// Time between two looks at idle connections to origins.
 const SWEEP: Nanos = SECOND;
 
@@ -138,7 +138,8 @@ impl ThreadCpu {
 
     fn publish(&self) {
         let time = clock_gettime(ClockId::ThreadCPUTime);
-        self.published_ns.store(time.tv_sec as u64 * SECOND + time.tv_nsec as u64, Relaxed);
+        self.published_ns
+            .store((time.tv_sec as u64 * SECOND + Nanos::new(time.tv_nsec as u64)).as_u64(), Relaxed);
     }
 
     fn end(&self) {

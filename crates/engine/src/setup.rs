@@ -102,7 +102,7 @@ impl RunSetup {
         // A working set that was frozen when it was stored stays frozen.
         let earlier = self.client.as_ref().and_then(|client| client.earlier.as_ref());
         if earlier.is_some_and(WorkingSet::is_frozen) {
-            timeline.freeze_from(0);
+            timeline.freeze_from(Nanos::ZERO);
         }
         let plan = TestPlan {
             schedule: Arc::clone(&schedule),

@@ -66,7 +66,7 @@ impl SideAggregator {
         samples: TransactionSamples,
         recycled: Vec<Sender<Box<Block>>>,
     ) -> io::Result<SideAggregator> {
-        header.start_unix_ns = (start as i128 + host.clock_offset()) as u64;
+        header.start_unix_ns = (i128::from(start.as_u64()) + host.clock_offset()) as u64;
         header.loops = recycled.len() as u32;
         let log = path.map(LogWriter::create).transpose()?;
         let mut sample_log = sample_path.map(LogWriter::create).transpose()?;
@@ -101,7 +101,7 @@ impl SideAggregator {
 
     /// Nanoseconds from the start of the run to `at`.
     pub fn since_start(&self, at: Nanos) -> u64 {
-        at.saturating_sub(self.start)
+        at.saturating_sub(self.start).as_u64()
     }
 
     /// Writes a record.
@@ -148,8 +148,8 @@ impl SideAggregator {
             missing: self.recycled.len(),
             interval: Interval {
                 phase: phase as u32,
-                begin_ns: begin.saturating_sub(self.start),
-                end_ns: end.saturating_sub(self.start),
+                begin_ns: begin.saturating_sub(self.start).as_u64(),
+                end_ns: end.saturating_sub(self.start).as_u64(),
                 cpu_ns: 0,
                 busiest_loop_ns: 0,
                 rss_bytes: 0,
@@ -198,13 +198,14 @@ impl SideAggregator {
         keep_few(&mut samples);
         let mut records = vec![Record::Interval(Box::new(interval))];
         records.extend(samples.into_iter().map(|sample| Record::ErrorSample {
-            at_ns: self.since_start(sample.at_ns),
+            at_ns: self.since_start(Nanos::new(sample.at_ns)),
             kind: sample.kind,
             detail: sample.evidence.detail,
             facts: sample.evidence.facts,
         }));
         records.extend(Stall::united(stalls).into_iter().map(|stall| {
-            let (begin_ns, end_ns) = (self.since_start(stall.begin_ns), self.since_start(stall.end_ns));
+            let (begin_ns, end_ns) =
+                (self.since_start(Nanos::new(stall.begin_ns)), self.since_start(Nanos::new(stall.end_ns)));
             Record::Stall(Stall { begin_ns, end_ns, ..stall })
         }));
         records.extend(self.samples.records(taken, self.start, self.delivered));

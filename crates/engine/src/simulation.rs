@@ -59,7 +59,7 @@ fn run(
     furnish: impl FnOnce(&VirtualLink),
     observer: &mut Observer<'_>,
 ) -> Result<RunOutcome, EngineError> {
-    let host = Host::Virtual { epoch_ns: epoch * SECOND };
+    let host = Host::Virtual { epoch_ns: (epoch * SECOND).as_u64() };
     let (plan, context) = setup.prepare(host);
     let (deliveries, inbox) = channel();
     let sides = start_loops(link, setup, &context, &deliveries);

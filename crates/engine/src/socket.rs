@@ -311,7 +311,7 @@ mod tests {
             let kept: Vec<_> = peers.into_iter().enumerate().filter(|(at, _)| at % 2 == 1).collect();
             let deadline = net.now() + 10 * polygraph_link::SECOND;
             loop {
-                net.sleep_until(net.now() + 1_000_000).await;
+                net.sleep_until(net.now() + Nanos::new(1_000_000)).await;
                 // All in a row, as an event loop does it that looks through its pool.
                 let disturbed: Vec<bool> = sockets.iter_mut().map(Conn::is_disturbed).collect();
                 if disturbed.iter().enumerate().all(|(at, &is)| is == (at % 2 == 0 || at == 1)) {

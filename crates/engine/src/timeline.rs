@@ -100,7 +100,7 @@ impl Timeline {
 
     /// Sets the start of the run.
     pub fn set_start(&self, at: Nanos) {
-        self.start.store(at, Ordering::Release);
+        self.start.store(at.as_u64(), Ordering::Release);
     }
 
     /// When `phase` ends; `None` if that is not decided.
@@ -110,7 +110,7 @@ impl Timeline {
 
     /// Sets the end of `phase`.
     pub fn set_end(&self, phase: usize, at: Nanos) {
-        self.ends[phase].store(at, Ordering::Release);
+        self.ends[phase].store(at.as_u64(), Ordering::Release);
     }
 
     /// The share of its goal (0 to 1) that `phase` has reached. Factors follow it if the phase has no duration.
@@ -154,7 +154,7 @@ impl Timeline {
 
     /// Freezes the working set for all requests that are due at `at` or later.
     pub fn freeze_from(&self, at: Nanos) {
-        self.frozen_from.store(at, Ordering::Release);
+        self.frozen_from.store(at.as_u64(), Ordering::Release);
     }
 
     /// Whether servers may close their connections. While robots of this process are counting, a closed connection
@@ -182,15 +182,15 @@ impl Timeline {
     /// because loops have acted on it.
     pub fn cut(&self, phase: usize, at: Nanos) {
         for end in &self.ends[phase..] {
-            if end.load(Ordering::Acquire) > at {
-                end.store(at, Ordering::Release);
+            if end.load(Ordering::Acquire) > at.as_u64() {
+                end.store(at.as_u64(), Ordering::Release);
             }
         }
     }
 }
 
 fn known(cell: &AtomicU64) -> Option<Nanos> {
-    Some(cell.load(Ordering::Acquire)).filter(|&at| at != UNKNOWN)
+    Some(cell.load(Ordering::Acquire)).filter(|&at| at != UNKNOWN).map(Nanos::new)
 }
 
 #[cfg(test)]
@@ -208,11 +208,14 @@ mod tests {
         };
         same();
         assert_eq!((there.start(), there.end(0), there.frozen_from()), (None, None, None));
-        here.set_start(100);
-        here.set_end(0, 200);
+        here.set_start(Nanos::new(100));
+        here.set_end(0, Nanos::new(200));
         here.set_progress(1, 0.25);
         same();
-        assert_eq!((there.start(), there.end(0), there.end(1)), (Some(100), Some(200), None));
+        assert_eq!(
+            (there.start(), there.end(0), there.end(1)),
+            (Some(Nanos::new(100)), Some(Nanos::new(200)), None)
+        );
         assert_eq!((there.progress(0), there.progress(1)), (0.0, 0.25));
         here.set_factors(2, Factors { load: Factor::flat(0.5), ..Factors::ONE });
         same();
@@ -220,13 +223,13 @@ mod tests {
         here.set_phase_status(PhaseStatus { position: 2, least: 1, waits: true, gone: None });
         same();
         assert!(there.phase_status().waits);
-        here.freeze_from(250);
-        here.cut(1, 300);
+        here.freeze_from(Nanos::new(250));
+        here.cut(1, Nanos::new(300));
         here.release_servers();
         here.request_deltas();
         same();
-        assert_eq!([0, 1, 2].map(|phase| there.end(phase)), [Some(200), Some(300), Some(300)]);
-        assert_eq!(there.frozen_from(), Some(250));
+        assert_eq!([0, 1, 2].map(|phase| there.end(phase)), [200, 300, 300].map(|at| Some(Nanos::new(at))));
+        assert_eq!(there.frozen_from(), Some(Nanos::new(250)));
         assert!(there.servers_released() && there.deltas_wanted());
     }
 }

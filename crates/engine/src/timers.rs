@@ -26,12 +26,12 @@ use tokio::io::unix::AsyncFd;
 use crate::poller::register;
 
 /// The default quantum in nanoseconds: deadlines within a quantum share a wake-up.
-pub const DEFAULT_QUANTUM: Nanos = 100_000;
+pub const DEFAULT_QUANTUM: Nanos = Nanos::new(100_000);
 
 /// The time of the monotonic clock in nanoseconds.
 pub fn now() -> Nanos {
     let time = clock_gettime(ClockId::Monotonic);
-    time.tv_sec as u64 * SECOND + time.tv_nsec as u64
+    time.tv_sec as u64 * SECOND + Nanos::new(time.tv_nsec as u64)
 }
 
 /// The timers of one loop. Clones are handles to the same timers.
@@ -66,7 +66,7 @@ impl Timers {
         let fd = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
         Ok(Timers(Rc::new(Inner {
             timer: register(fd, Interest::READABLE)?,
-            quantum: quantum.max(1),
+            quantum: quantum.max(Nanos::new(1)),
             agenda: RefCell::default(),
             sleepers: RefCell::default(),
             counter: Cell::new(0),
@@ -117,7 +117,7 @@ impl Timers {
         }
         let time = Itimerspec {
             it_interval: Timespec { tv_sec: 0, tv_nsec: 0 },
-            it_value: Timespec { tv_sec: (at / SECOND) as i64, tv_nsec: (at % SECOND) as i64 },
+            it_value: Timespec { tv_sec: (at / SECOND) as i64, tv_nsec: (at % SECOND).as_u64() as i64 },
         };
         timerfd_settime(self.0.timer.get_ref(), TimerfdTimerFlags::ABSTIME, &time)
             .expect("an absolute time is accepted by a timer of ours");
@@ -189,7 +189,7 @@ mod tests {
                 .map(|ms| {
                     let (timers, order) = (timers.clone(), Rc::clone(&order));
                     tokio::task::spawn_local(async move {
-                        let at = start + ms * 1_000_000;
+                        let at = start + Nanos::new(ms * 1_000_000);
                         timers.sleep_until(at).await;
                         assert!(now() >= at);
                         order.borrow_mut().push(ms);
@@ -207,7 +207,7 @@ mod tests {
     fn a_dropped_sleep_leaves_no_sleeper_behind() {
         on_a_loop(async |timers| {
             let far = timers.sleep_until(now() + 3600 * SECOND);
-            let near = timers.sleep_until(now() + 1_000_000);
+            let near = timers.sleep_until(now() + Nanos::new(1_000_000));
             // Whichever future is polled first registers both.
             let mut far = Box::pin(far);
             std::future::poll_fn(|cx| {

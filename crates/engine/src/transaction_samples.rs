@@ -32,7 +32,7 @@ impl TransactionSamples {
     /// about samples that start or are complete. Times become relative to the start.
     pub fn records(&mut self, taken: Vec<TransactionSample>, start: Nanos, at_ns: u64) -> Vec<Record> {
         for TransactionSample { sample, mut xacts } in taken {
-            xacts.iter_mut().for_each(|xact| xact.ended_ns = xact.ended_ns.saturating_sub(start));
+            xacts.iter_mut().for_each(|xact| xact.ended_ns = xact.ended_ns.saturating_sub(start.as_u64()));
             if let Some(running) = self.0.get_mut(sample) {
                 running.merger.add(xacts);
             }
@@ -123,7 +123,7 @@ mod tests {
         };
         let interval_report = |samples: &mut TransactionSamples| {
             let taken = loops.iter().flat_map(Recorder::taken).collect();
-            lines(&samples.records(taken, 100, 50))
+            lines(&samples.records(taken, Nanos::new(100), 50))
         };
         assert_eq!(interval_report(&mut samples), [""; 0]);
         end(0, 120);

@@ -39,8 +39,8 @@ fn write_run(directory: &Path, rate: u64, end: Option<EndReason>) {
     let second = 1_000_000_000;
     let mut block = Block::new();
     for i in 0..rate * 10 {
-        block.xacts.enter(i * second / rate);
-        block.xacts.leave(i * second / rate);
+        block.xacts.enter(polygraph_stats::Nanos::new(i * second / rate));
+        block.xacts.leave(polygraph_stats::Nanos::new(i * second / rate));
         block.finish(&Finished { rptm_us: 100_000, size: 1000, ..Finished::default() });
         block.verified.due += 1;
         block.verified.replies += 1;

@@ -7,6 +7,7 @@
 //! A link belongs to one thread: nothing here is `Send`, nothing is shared between event loops.
 
 mod capture;
+mod nanos;
 
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
@@ -15,17 +16,7 @@ use std::pin::pin;
 use std::task::Poll;
 
 pub use capture::Capture;
-
-/// Nanoseconds since an arbitrary fixed moment before the start of the run, by a clock that never jumps.
-pub type Nanos = u64;
-
-/// Nanoseconds in a second.
-pub const SECOND: Nanos = 1_000_000_000;
-
-/// Converts seconds to nanoseconds; negative values and NaN become 0, huge ones saturate.
-pub fn nanos(seconds: f64) -> Nanos {
-    (seconds * 1e9) as Nanos
-}
+pub use nanos::{Nanos, SECOND, nanos};
 
 /// Why [`Link::connect`] fails at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -109,7 +109,7 @@ pub fn record_outcome(
         }
         ServerOutcome::Sent(sent) => sent,
     };
-    let rptm_us = (now - started) / 1000;
+    let rptm_us = (now - started).as_micros();
     if let Some(fault) = request.fault {
         recorder.with(|block| block.fail(sent.status, rptm_us, sent.size, sent.custom));
         recorder.error_with(error_of(fault), now, || evidence(request.sample.clone().unwrap_or_default()));
@@ -131,9 +131,9 @@ pub fn record_outcome(
         });
         if class.is_basic() {
             let received = started.saturating_sub(times.first_byte.unwrap_or(started));
-            block.latency.last_request_byte_read_us.record(received / 1000);
+            block.latency.last_request_byte_read_us.record(received.as_micros());
             let begun = sent.begun.unwrap_or(now).saturating_sub(started);
-            block.latency.first_reply_byte_written_us.record(begun / 1000);
+            block.latency.first_reply_byte_written_us.record(begun.as_micros());
         }
         if sent.cookies > 0 {
             block.cookies.sent.record(sent.cookies);
@@ -149,7 +149,7 @@ pub fn record_outcome(
         }
     });
     recorder.take(|| Xact {
-        ended_ns: now,
+        ended_ns: now.as_u64(),
         lifetime_us: rptm_us,
         queued_us: None,
         id: request.marks.xact.map(|xact| xact.id.to_string()).unwrap_or_default(),

@@ -21,9 +21,9 @@ use crate::settings::{ServerProfile, ServerSpec};
 use crate::upload::Upload;
 
 /// The longest time from the first byte of a request head to its last. The head of a robot's request arrives at once.
-const HEAD_LIMIT: Nanos = 30 * SECOND;
+const HEAD_LIMIT: Nanos = Nanos::from_secs(30);
 /// How long a new connection may be silent if idle connections have no limit, because devices may connect in advance.
-const SILENCE_LIMIT: Nanos = 300 * SECOND;
+const SILENCE_LIMIT: Nanos = Nanos::from_secs(300);
 
 /// An origin server on one event loop.
 #[derive(Debug)]
@@ -130,7 +130,7 @@ impl<L: Link> Server<L> {
             if let Some(kind) = closed
                 && uses > 0
             {
-                block.close_connection(kind, (now - opened) / 1000, uses);
+                block.close_connection(kind, (now - opened).as_micros(), uses);
             }
         });
     }
@@ -312,7 +312,7 @@ impl<L: Link> Server<L> {
             recorder.show(plan.show(&(title() + &why), failed, &capture.received, &capture.sent));
         }
         if let (true, ServerOutcome::Sent(sent), None) = (plan.summary, outcome, request.fault) {
-            let ms = took as f64 * 1e-6;
+            let ms = took.as_f64() * 1e-6;
             recorder.show(format!("sum: {} {ms:.3} ms {} bytes status {}", title(), sent.size, sent.status));
         }
     }
@@ -443,7 +443,7 @@ impl<L: Link> Server<L> {
         if seconds > 0.0 {
             let end = until.min(deadline);
             self.origin.link.sleep_until(end).await;
-            let late_us = self.origin.link.now().saturating_sub(end) / 1000;
+            let late_us = self.origin.link.now().saturating_sub(end).as_micros();
             self.origin.recorder.with(|block| block.late_us.record(late_us));
         }
         until < deadline

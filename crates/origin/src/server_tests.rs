@@ -58,7 +58,7 @@ impl Bench {
         client.send(request);
         self.run(self.link.now());
         client.close();
-        self.run(self.link.now() + 1);
+        self.run(self.link.now() + Nanos::new(1));
         client.take()
     }
 
@@ -195,7 +195,7 @@ fn connections_end_by_limit_by_idling_and_by_wish() {
 
 #[test]
 fn transactions_are_not_idle_however_slow_the_client_is() {
-    const PAUSE: Nanos = SECOND / 1000;
+    const PAUSE: Nanos = Nanos::from_millis(1);
     let mut config = persistent(classic(3000.0));
     config.profiles[0].idle_timeout = Some(PAUSE / 2);
     let bench = Bench::new(config);
@@ -256,7 +256,7 @@ fn heads_that_never_end_are_given_up() {
     let head = get("");
     for (second, piece) in head.as_bytes().chunks(2).take(30).enumerate() {
         slow.send(piece);
-        bench.run((second + 1) as Nanos * SECOND);
+        bench.run((second + 1) as u64 * SECOND);
         assert_eq!(slow.is_closed(), second + 1 == 30, "after {} s", second + 1);
     }
     assert!(slow.text().starts_with("HTTP/1.1 408 "), "{}", slow.text());
@@ -446,7 +446,7 @@ fn replies_are_cut_where_their_coordinates_say() {
             }
         }
     }
-    bench.run(bench.link.now() + 1);
+    bench.run(bench.link.now() + Nanos::new(1));
     // Five standard deviations.
     assert!((f64::from(cut) - 1000.0).abs() < 5.0 * (f64::from(runs) * 0.25).sqrt(), "{cut}");
     let whole = (runs - cut) as u64;
@@ -469,7 +469,7 @@ fn requests_may_be_cut_on_purpose() {
         } else {
             client.close()
         }
-        bench.run(bench.link.now() + 1);
+        bench.run(bench.link.now() + Nanos::new(1));
         assert!(client.is_closed());
     }
     bench.assert_classes(&[(Class::Abort, 3)]);
@@ -483,7 +483,7 @@ fn thinking_delays_and_lifetimes_end() {
     let bench = Bench::new(config.clone());
     let client = bench.connect();
     client.send(get(""));
-    bench.run(2 * SECOND - 1);
+    bench.run(2 * SECOND - Nanos::new(1));
     assert_eq!(client.text(), "");
     bench.run(2 * SECOND);
     assert!(client.text().starts_with("HTTP/1.1 200 OK"));
@@ -736,7 +736,7 @@ fn robots_hear_of_each_others_worlds() {
             if world.is_empty() { String::new() } else { format!("X-{name}-World: {world}\r\n") }
         });
         client.send(get(&worlds.concat()));
-        bench.run(bench.link.now() + 1);
+        bench.run(bench.link.now() + Nanos::new(1));
         field(&client.text(), "X-Rem-World").map(str::to_owned)
     };
     let (a, b) = ("00000001.00000001:00000002 t3 -1/10 5", "00000002.00000002:00000002 t3 -1/20 10");

@@ -48,7 +48,7 @@ impl Link for Looking {
     type Conn = Endless;
 
     fn now(&self) -> Nanos {
-        self.0.set(self.0.get() + 1);
+        self.0.set(self.0.get() + Nanos::new(1));
         self.0.get()
     }
 

@@ -344,15 +344,15 @@ impl Run {
     fn count(&self, block: &mut Block, x: &Xact, at: f64, begins: bool) -> Option<(ErrorKind, Evidence)> {
         let at_ns = (at * SECOND) as u64;
         if begins {
-            block.xacts.enter(at_ns);
-            block.conns.enter(at_ns);
+            block.xacts.enter(polygraph_stats::Nanos::new(at_ns));
+            block.conns.enter(polygraph_stats::Nanos::new(at_ns));
             if x.direct {
                 block.late_us.record(self.late_us);
             }
             return None;
         }
-        block.xacts.leave(at_ns);
-        block.conns.leave(at_ns);
+        block.xacts.leave(polygraph_stats::Nanos::new(at_ns));
+        block.conns.leave(polygraph_stats::Nanos::new(at_ns));
         let us = ((x.end - x.begin) * 1e6) as u64;
         if let Some(parts) = x.page {
             block.page(us, x.size, parts);
@@ -490,8 +490,8 @@ fn rich(block: &mut Block, done: Finished, at_ns: u64) {
         block.dns.cache_hits += 1;
         block.dns.rptm_us.record(700);
         block.continue_us.record(1_500);
-        block.waiting.enter(at_ns);
-        block.waiting.leave(at_ns + 1);
+        block.waiting.enter(polygraph_stats::Nanos::new(at_ns));
+        block.waiting.leave(polygraph_stats::Nanos::new(at_ns + 1));
         block.pipeline_depth.record(3);
         block.validations.useless.record(400, 200);
         block.validations.useful.record(800, 9_000);

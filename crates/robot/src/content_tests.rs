@@ -1,5 +1,6 @@
 //! What robots make of the content of replies, and where its links lead them.
 
+use polygraph_link::Nanos;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -36,12 +37,12 @@ fn links_in_compressed_pages_are_followed() {
             let catalog = catalog.clone();
             move |ask: &Ask| {
                 if ask.oid().is_embedded() {
-                    return Answer::Reply(object(&catalog, ask, ""), 0);
+                    return Answer::Reply(object(&catalog, ask, ""), Nanos::ZERO);
                 }
                 let mut coder = GzEncoder::new(Vec::new(), Compression::fast());
                 coder.write_all(&catalog.body(&ask.oid(), b"").to_vec()).unwrap();
                 let fields = "Content-Type: text/html\r\nContent-Encoding: gzip\r\n";
-                Answer::Reply(reply(ask, "200 OK", fields, &coder.finish().unwrap()), 0)
+                Answer::Reply(reply(ask, "200 OK", fields, &coder.finish().unwrap()), Nanos::ZERO)
             }
         });
         let block = run(&link, settings(catalog, |robot| robot.accept_encoding = Some("gzip".into())), 10);
@@ -70,7 +71,7 @@ fn ranges_of_content_that_quotes_its_url_are_as_they_have_to_be() {
                     }
                     None => reply(ask, "200 OK", "", &body),
                 },
-                0,
+                Nanos::ZERO,
             )
         }
     });
@@ -96,10 +97,10 @@ fn file_server(catalog: &Catalog) -> TestLink {
             let body = catalog.body(&oid, b"").to_vec();
             Answer::Reply(
                 reply(ask, "200 OK", "Cache-Control: public\r\nContent-Type: text/html\r\n", &body),
-                0,
+                Nanos::ZERO,
             )
         }
-        None => Answer::Reply(object(&catalog, ask, "Content-Type: text/html\r\n"), 0),
+        None => Answer::Reply(object(&catalog, ask, "Content-Type: text/html\r\n"), Nanos::ZERO),
     })
 }
 
@@ -149,7 +150,7 @@ fn each_request_decides_anew_what_it_takes_of_a_container() {
         let mut generator = RequestGenerator::new(&settings, IdSource::reproducible(1, 1));
         let factors = Factors { recur: 0.0, special: 1.0 };
         let mut rng = settings.seed.stream("test", 0);
-        let mut request = || generator.next(&settings, 0, factors, 0, &mut rng);
+        let mut request = || generator.next(&settings, 0, factors, Nanos::ZERO, &mut rng);
         let mut taken = [0; 5];
         for request in (0..1000).map(|_| request()) {
             assert_eq!((request.method, request.kind), (method, kind));
@@ -191,7 +192,10 @@ fn untold_robots(seed: u64, device: fn(Vec<u8>, String) -> (Vec<u8>, String)) ->
         let (body, fields) = told(seed, ask);
         let (body, fields) = device(body, fields);
         let cachable = if ask.oid().kind == ContentKind::FIRST { "public" } else { "private,no-cache" };
-        Answer::Reply(reply(ask, "200 OK", &format!("Cache-Control: {cachable}\r\n{fields}"), &body), 0)
+        Answer::Reply(
+            reply(ask, "200 OK", &format!("Cache-Control: {cachable}\r\n{fields}"), &body),
+            Nanos::ZERO,
+        )
     });
     run(&link, untold(), 20)
 }
@@ -242,7 +246,7 @@ fn servers_with_other_contents_are_told_from_devices_that_alter_them() {
     // Sizes make a difference only to robots that know some.
     let link = TestLink::new(|ask: &Ask| {
         let (body, fields) = told(5, ask);
-        Answer::Reply(reply(ask, "200 OK", &format!("Cache-Control: public\r\n{fields}"), &body), 0)
+        Answer::Reply(reply(ask, "200 OK", &format!("Cache-Control: public\r\n{fields}"), &body), Nanos::ZERO)
     });
     let sizes =
         |mean| Catalog { contents: vec![Content::plain("C", Distr::Exp { mean }, 1.0)], seed: Seed(5) };
@@ -250,7 +254,9 @@ fn servers_with_other_contents_are_told_from_devices_that_alter_them() {
     assert_eq!(errors(&other), [(ErrorKind::OtherContents, other.ok_count())]);
 
     // That there is no such object follows, and is no more the device's doing.
-    let link = TestLink::new(|ask: &Ask| Answer::Reply(reply(ask, "404 Not Found", &told(6, ask).1, b""), 0));
+    let link = TestLink::new(|ask: &Ask| {
+        Answer::Reply(reply(ask, "404 Not Found", &told(6, ask).1, b""), Nanos::ZERO)
+    });
     let block = run(&link, untold(), 5);
     let count = block.failed_count();
     assert_eq!(errors(&block), [(ErrorKind::BadStatus, count), (ErrorKind::OtherContents, count)]);

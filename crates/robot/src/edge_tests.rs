@@ -14,7 +14,7 @@ use crate::testing::{Answer, TestLink, object};
 /// A link whose server answers at once.
 fn link() -> TestLink {
     let catalog = pages();
-    TestLink::new(move |ask| Answer::Reply(object(&catalog, ask, "Content-Type: text/html\r\n"), 0))
+    TestLink::new(move |ask| Answer::Reply(object(&catalog, ask, "Content-Type: text/html\r\n"), Nanos::ZERO))
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn the_working_set_has_what_was_due_before_it_froze_whenever_that_is_told() {
         let link = link();
         let settings = settings(pages(), |robot| robot.embed_recur = 0.0);
         let group = RobotGroup::new((*link).clone(), settings, Recorder::new(), IdSource::reproducible(1, 1));
-        link.spawn(Rc::clone(&group).run(0));
+        link.spawn(Rc::clone(&group).run(Nanos::ZERO));
         link.run(told);
         group.freeze_working_set(5 * SECOND);
         link.run(10 * SECOND);
@@ -36,7 +36,7 @@ fn the_working_set_has_what_was_due_before_it_froze_whenever_that_is_told() {
     // Nothing is asked for twice.
     let (early, before) = window(SECOND);
     assert!(early == Some(before) && before > 30, "{early:?} of {before}");
-    assert_eq!(window(5 * SECOND - 1), (early, before));
+    assert_eq!(window(5 * SECOND - Nanos::new(1)), (early, before));
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn launches_that_are_late_belong_to_the_phase_in_which_they_were_due() {
     // The loop is ten seconds late, and its keeper comes to tell of the next phase after many launches.
     link.run(10 * SECOND);
     group.set_pace_end(5 * SECOND);
-    link.spawn(Rc::clone(&group).run(0));
+    link.spawn(Rc::clone(&group).run(Nanos::ZERO));
     let keeper = Rc::clone(&group);
     link.spawn(async move {
         for _ in 0..20 {

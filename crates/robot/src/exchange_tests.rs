@@ -1,5 +1,6 @@
 //! Exchanges that go wrong, against a server made of a function.
 
+use polygraph_link::Nanos;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -73,7 +74,7 @@ fn a_continue_that_comes_after_the_body_is_sent_does_no_harm() {
     // The body is read first, so robots run out of patience.
     let block = run_against(posts, |catalog, ask| {
         let reply = object(catalog, ask, "");
-        Answer::Reply([b"HTTP/1.1 100 Continue\r\n\r\n".to_vec(), reply].concat(), 0)
+        Answer::Reply([b"HTTP/1.1 100 Continue\r\n\r\n".to_vec(), reply].concat(), Nanos::ZERO)
     });
     assert_eq!(errors(&block), []);
     assert!(block.ok_count() > 50);
@@ -81,8 +82,9 @@ fn a_continue_that_comes_after_the_body_is_sent_does_no_harm() {
 
 #[test]
 fn a_reply_without_a_length_is_no_reply_if_the_connection_stays_open() {
-    let keeps =
-        |catalog: &Catalog, ask: &Ask| Answer::Reply(unframed(catalog, ask, "Connection: keep-alive\r\n"), 0);
+    let keeps = |catalog: &Catalog, ask: &Ask| {
+        Answer::Reply(unframed(catalog, ask, "Connection: keep-alive\r\n"), Nanos::ZERO)
+    };
     let block = run_against(|_| {}, keeps);
     let failed = block.xacts.entered;
     assert!(failed > 50);

@@ -1,5 +1,6 @@
 //! Robots against a server made of a function, under a virtual clock.
 
+use polygraph_link::Nanos;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -86,7 +87,7 @@ pub(crate) fn run_with_examples(
 ) -> (Block, Vec<ErrorSample>) {
     let recorder = Recorder::new();
     let group = RobotGroup::new((**link).clone(), settings, recorder.clone(), IdSource::reproducible(1, 1));
-    link.spawn(Rc::clone(&group).run(0));
+    link.spawn(Rc::clone(&group).run(Nanos::ZERO));
     link.run(seconds * SECOND);
     group.set_pace(Pace::STOPPED);
     link.run((seconds + 100) * SECOND);
@@ -124,7 +125,7 @@ fn the_body_of_a_request_goes_along_with_its_head() {
     catalog.contents.push(Content::plain("form", Distr::Unif { min: 1.0, max: 8000.0 }, 0.0));
     let link = TestLink::new({
         let catalog = catalog.clone();
-        move |ask| Answer::Reply(object(&catalog, ask, ""), 0)
+        move |ask| Answer::Reply(object(&catalog, ask, ""), Nanos::ZERO)
     });
     let posts = |robot: &mut Profile| {
         robot.behavior.methods = Selector::only(Method::Post);
@@ -238,7 +239,7 @@ fn a_device_that_refuses_a_wrong_password_is_no_foreign_source() {
     let catalog = pages();
     let link = TestLink::new(|_| {
         let text = "HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\n\r\n";
-        Answer::Reply(text.into(), 0)
+        Answer::Reply(text.into(), Nanos::ZERO)
     });
     let spoiled = settings(catalog, |robot| {
         robot.proxies = vec!["10.9.9.9:3128".parse().unwrap()];
@@ -276,7 +277,7 @@ fn files_of_a_document_root_are_found_in_caches() {
             ask.field("X-Xact").unwrap(),
             "x".repeat(100)
         );
-        Answer::Reply(text.into(), 0)
+        Answer::Reply(text.into(), Nanos::ZERO)
     });
     let block = run(&link, settings(Catalog { seed: Seed(3), contents: vec![root] }, |_| {}), 10);
     assert_eq!(errors(&block), []);
@@ -288,7 +289,7 @@ fn small() -> (Catalog, TestLink) {
     let catalog = Catalog { seed: Seed(3), contents: vec![Content::plain("x", Distr::Const(100.0), 1.0)] };
     let link = TestLink::new({
         let catalog = catalog.clone();
-        move |ask| Answer::Reply(object(&catalog, ask, ""), 0)
+        move |ask| Answer::Reply(object(&catalog, ask, ""), Nanos::ZERO)
     });
     (catalog, link)
 }
@@ -379,12 +380,12 @@ fn a_redirect_leads_out_of_the_test_to_where_it_says() {
             // Images are elsewhere.
             true => {
                 let text = "HTTP/1.1 302 Found\r\nX-Target: 10.1.0.1:80\r\nLocation: http://10.7.7.7:81/x\r\nContent-Length: 0\r\n\r\n";
-                Answer::Reply(text.into(), 0)
+                Answer::Reply(text.into(), Nanos::ZERO)
             }
             false if ask.head.contains(" /x ") => {
-                Answer::Reply("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx".into(), 0)
+                Answer::Reply("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx".into(), Nanos::ZERO)
             }
-            false => Answer::Reply(object(&catalog, ask, "Content-Type: text/html\r\n"), 0),
+            false => Answer::Reply(object(&catalog, ask, "Content-Type: text/html\r\n"), Nanos::ZERO),
         }
     });
     let block = run(&link, settings(catalog, |_| {}), 10);
@@ -402,7 +403,7 @@ fn a_redirect_that_is_not_from_our_servers_is_no_success() {
         let astray = move |_: &Ask| {
             let text =
                 format!("HTTP/1.1 {status}\r\nLocation: https://10.7.7.7/\r\nContent-Length: 0\r\n\r\n");
-            Answer::Reply(text.into(), 0)
+            Answer::Reply(text.into(), Nanos::ZERO)
         };
         let block = run(&TestLink::new(astray), settings(pages(), |_| {}), 10);
         let failed = block.failed_count();
@@ -429,9 +430,9 @@ fn a_chain_of_redirects_ends() {
             // Visitors go in circles.
             true => {
                 let text = "HTTP/1.1 302 Found\r\nX-Target: 10.1.0.1:80\r\nLocation: http://10.7.7.7/login\r\nContent-Length: 0\r\n\r\n";
-                Answer::Reply(text.into(), 0)
+                Answer::Reply(text.into(), Nanos::ZERO)
             }
-            false => Answer::Reply(object(&catalog, ask, "Content-Type: text/html\r\n"), 0),
+            false => Answer::Reply(object(&catalog, ask, "Content-Type: text/html\r\n"), Nanos::ZERO),
         }
     });
     let block = run(&link, settings(catalog, |_| {}), 10);
@@ -445,7 +446,10 @@ fn a_chain_of_redirects_ends() {
 fn repeated_foreign_objects_are_offered_hits_if_they_say_so() {
     for (fields, offered) in [("", 0.8), ("Cache-Control: no-cache\r\n", 0.0)] {
         let link = TestLink::new(move |_| {
-            Answer::Reply(format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: 1\r\n\r\nx").into(), 0)
+            Answer::Reply(
+                format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: 1\r\n\r\nx").into(),
+                Nanos::ZERO,
+            )
         });
         let settings = settings(pages(), |robot| {
             robot.foreign = 1.0;
@@ -477,8 +481,13 @@ fn loops_and_kinds_of_robots_share_the_trace_of_foreign_urls() {
         let factors = Factors { recur: 1.0, special: 1.0 };
         for number in 0..50 {
             let profile = if first_robot == 0 { 0 } else { 2 * (number % 2) };
-            let request =
-                generator.next(&settings, profile, factors, 0, &mut settings.seed.stream("test", 0));
+            let request = generator.next(
+                &settings,
+                profile,
+                factors,
+                Nanos::ZERO,
+                &mut settings.seed.stream("test", 0),
+            );
             urls.push(request.foreign.unwrap());
         }
     }
@@ -490,7 +499,8 @@ fn loops_and_kinds_of_robots_share_the_trace_of_foreign_urls() {
 #[test]
 fn foreign_urls_are_uploaded_to() {
     let (catalog, _) = small();
-    let link = TestLink::new(|_| Answer::Reply("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx".into(), 0));
+    let link =
+        TestLink::new(|_| Answer::Reply("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx".into(), Nanos::ZERO));
     for (kind, method, line) in [
         (RequestKind::Basic, Method::Post, "POST /x HTTP/1.1"),
         (RequestKind::Upload, Method::Get, "PUT /x HTTP/1.1"),
@@ -533,7 +543,7 @@ fn ranges_of_compressed_content_are_taken_as_they_are() {
         // The end is within a tag, and the whole is smaller than the object that is not compressed.
         let head = "HTTP/1.1 206 Partial Content\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\n\
             Content-Range: bytes 10-14/700\r\nContent-Length: 5\r\nX-Target: a:80\r\nDate: Sat, 21 Nov 2026 00:00:00 GMT\r\n\r\n<embe";
-        Answer::Reply(head.into(), 0)
+        Answer::Reply(head.into(), Nanos::ZERO)
     });
     let extent = |at| polygraph_traffic::ranges::Extent::Absolute(at);
     let rule = polygraph_traffic::ranges::RangeRule::From { first: extent(10), last: Some(extent(14)) };
@@ -569,7 +579,7 @@ fn best_effort_robots_wait_for_everything_on_a_page() {
         assert!(images.len().abs_diff(4 * pages.len()) <= 4, "{} images", images.len());
         for page in &pages {
             let open = images.iter().filter(|image| image.at < page.at && page.at < image.at + SECOND / 2);
-            assert_eq!(open.count(), 0, "while a page is asked for at {}", page.at);
+            assert_eq!(open.count(), 0, "while a page is asked for at {:?}", page.at);
         }
     }
 }
@@ -640,7 +650,7 @@ fn connections_are_used_as_often_as_the_distribution_says() {
     let catalog = Catalog { seed: Seed(3), contents: vec![Content::plain("x", Distr::Const(100.0), 1.0)] };
     let link = TestLink::new({
         let catalog = catalog.clone();
-        move |ask| Answer::Reply(object(&catalog, ask, ""), 0)
+        move |ask| Answer::Reply(object(&catalog, ask, ""), Nanos::ZERO)
     });
     let uses = Distr::Zipf { n: 16 };
     let all = settings(catalog, |robot| {
@@ -660,10 +670,10 @@ fn parts_of_a_loops_pages_are_its_own() {
     let settings = settings(pages(), |_| {});
     let mut generator = RequestGenerator::new(&settings, IdSource::reproducible(1, 1));
     let factors = Factors { recur: 0.0, special: 0.0 };
-    let page = generator.next(&settings, 0, factors, 0, &mut settings.seed.stream("test", 0));
+    let page = generator.next(&settings, 0, factors, Nanos::ZERO, &mut settings.seed.stream("test", 0));
     let parts: Vec<Oid> = settings.field.catalog.embedded(&page.oid).collect();
     assert_eq!(parts.len(), 4);
-    let part = generator.follow_up(&page, Cause::Embedded, parts[0], 0);
+    let part = generator.follow_up(&page, Cause::Embedded, parts[0], Nanos::ZERO);
     assert!(generator.is_own(&page) && generator.is_own(&part));
     for request in [page, part] {
         let world = UniqId { mix: request.oid.world.mix ^ 1, ..request.oid.world };

@@ -207,7 +207,7 @@ fn miss_cause(known: &Known<'_>, request: &Request, completed: &Completed) -> Mi
     let modified_since = |then| catalog.times(oid, known.unix_s).is_some_and(|times| times.lmt >= then);
     let varies = catalog.content(oid.kind).is_some_and(|content| content.encodings.varies());
     let own = !varies && !known.settings.others_fill && known.generator.is_own(request);
-    let miss = Miss { at_ms: completed.ended / 1_000_000, unix: known.unix_s, own };
+    let miss = Miss { at_ms: completed.ended.as_millis(), unix: known.unix_s, own };
     known.history.miss_cause(oid, reply.coding, miss, modified_since)
 }
 

@@ -3,13 +3,13 @@
 pub mod first_contact;
 mod phase_sync;
 
-use polygraph_link::{Nanos, SECOND};
+use polygraph_link::Nanos;
 use polygraph_traffic::groups::{Groups, PeerStatus, StatusRule};
 
 /// A server process that has sent no status for this long is queried.
-const QUIET: Nanos = 10 * SECOND;
+const QUIET: Nanos = Nanos::from_secs(10);
 /// The same while this process waits for others.
-const QUIET_WHEN_WAITING: Nanos = SECOND / 4;
+const QUIET_WHEN_WAITING: Nanos = Nanos::from_millis(250);
 
 /// The server processes from which replies have come.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl KnownPeers {
         let Some(at) = self.groups.record(status) else { return };
         match self.routes.get_mut(at) {
             Some(route) => (route.robot, route.server) = (robot, server),
-            None => self.routes.push(Route { robot, server, queried: Some(status.at) }),
+            None => self.routes.push(Route { robot, server, queried: Some(Nanos::new(status.at)) }),
         }
     }
 
@@ -60,8 +60,9 @@ impl KnownPeers {
     pub fn to_query(&mut self, now: Nanos, waits: bool) -> Vec<Route> {
         let quiet = if waits { QUIET_WHEN_WAITING } else { QUIET };
         let known = self.groups.statuses().iter().zip(&mut self.routes);
-        let due =
-            known.filter(|(status, route)| route.queried.is_none_or(|at| now >= status.at.max(at) + quiet));
+        let due = known.filter(|(status, route)| {
+            route.queried.is_none_or(|at| now >= Nanos::new(status.at).max(at) + quiet)
+        });
         due.map(|(_, route)| {
             route.queried = Some(now);
             *route
@@ -73,6 +74,7 @@ impl KnownPeers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use polygraph_link::SECOND;
     use polygraph_traffic::UniqId;
 
     #[test]
@@ -80,7 +82,8 @@ mod tests {
         let mut peers = KnownPeers::default();
         let mut record = |group: u32, second: u64, robot, server| {
             let group = UniqId { time: group, mix: 0, counter: 2 };
-            let status = PeerStatus { group, position: 1, waits: false, at: second * SECOND, gone: None };
+            let status =
+                PeerStatus { group, position: 1, waits: false, at: (second * SECOND).as_u64(), gone: None };
             peers.record(status, robot, server);
         };
         record(1, 0, 4, 5);

@@ -1,5 +1,6 @@
 //! Robots in a test of several processes.
 
+use polygraph_link::Nanos;
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -20,7 +21,7 @@ fn in_step(link: &TestLink, catalog: Catalog) -> (Rc<RobotGroup<VirtualLink>>, R
     let settings = Settings { share_phases: true, ..settings(catalog, |robot| robot.embed_recur = 0.0) };
     let recorder = Recorder::new();
     let group = RobotGroup::new((**link).clone(), settings, recorder.clone(), IdSource::reproducible(1, 1));
-    link.spawn(Rc::clone(&group).run(0));
+    link.spawn(Rc::clone(&group).run(Nanos::ZERO));
     (group, recorder)
 }
 
@@ -61,7 +62,7 @@ fn only_servers_themselves_tell_of_phases() {
 fn servers_that_do_not_answer_are_visited_twice() {
     let link = TestLink::new(|ask| match ask.hop.ip().to_string().as_str() {
         "10.0.0.1" => Answer::Close,
-        _ => Answer::Reply(object(&pages(), ask, "Content-Type: text/html\r\n"), 0),
+        _ => Answer::Reply(object(&pages(), ask, "Content-Type: text/html\r\n"), Nanos::ZERO),
     });
     let (group, recorder) = in_step(&link, pages());
     let mut left = vec![group.unvisited_servers()];
@@ -80,7 +81,7 @@ fn without_load_servers_are_asked_for_a_sign() {
     let catalog = pages();
     let link = TestLink::new({
         let catalog = catalog.clone();
-        move |ask| Answer::Reply(object(&catalog, ask, "X-Phase-Sync-Pos: 1\r\n"), 0)
+        move |ask| Answer::Reply(object(&catalog, ask, "X-Phase-Sync-Pos: 1\r\n"), Nanos::ZERO)
     });
     let (group, _) = in_step(&link, catalog);
     link.run(5 * SECOND);

@@ -31,7 +31,7 @@ pub fn start<L: Link>(cx: RobotContext<'_, L>, request: &mut Request, now: Nanos
     request.ticket = cx.recorder.begin(now);
     if request.cause == Cause::Direct {
         cx.recorder.with(|block| {
-            block.late_us.record(now.saturating_sub(request.due) / 1000);
+            block.late_us.record(now.saturating_sub(request.due).as_micros());
             count_choice(block, request);
         });
     }
@@ -42,7 +42,7 @@ pub fn challenge<L: Link>(cx: RobotContext<'_, L>, completed: &Completed, starte
     let Some(scheme) = completed.auth.scheme else { return };
     let (size, status) = (completed.reply.size(), completed.reply.status);
     let custom = cx.profile().custom_scope.contains(status);
-    cx.recorder.with(|block| block.challenge(scheme, status, (now - started) / 1000, size, custom));
+    cx.recorder.with(|block| block.challenge(scheme, status, (now - started).as_micros(), size, custom));
 }
 
 /// Counts the use, from `now` on, of a connection that was used before.
@@ -81,7 +81,7 @@ pub fn no_location<L: Link>(cx: RobotContext<'_, L>, request: &Request) {
 
 /// Counts a page that is complete, of `bytes` bytes.
 pub fn page<L: Link>(cx: RobotContext<'_, L>, page: &Page, bytes: u64, now: Nanos) {
-    cx.recorder.with(|block| block.page((now - page.started) / 1000, bytes, page.parts()));
+    cx.recorder.with(|block| block.page((now - page.started).as_micros(), bytes, page.parts()));
 }
 
 /// Counts a violation in the reply to `request`.
@@ -108,7 +108,7 @@ pub fn failure<L: Link>(
     cx.recorder.error_with(violation.kind, now, || evidence(cx, request, reply, violation));
     if let (Some(reply), Some(started)) = (reply.filter(|reply| reply.status > 0), failure.started) {
         let custom = cx.profile().custom_scope.contains(reply.status);
-        cx.recorder.fail(reply.status, (now - started) / 1000, reply.size(), custom);
+        cx.recorder.fail(reply.status, (now - started).as_micros(), reply.size(), custom);
     }
 }
 
@@ -130,14 +130,14 @@ pub fn success<L: Link>(
 ) {
     let field = &cx.settings.field;
     let Completed { exchange, reply, ended: now, auth } = completed;
-    let rptm_us = (now - exchange.started) / 1000;
+    let rptm_us = (*now - exchange.started).as_micros();
     let size = reply.size();
     let has_kinds = field.marks_cachable.is_none();
     let kind_of = |oid: &Oid| has_kinds.then_some(usize::from(oid.kind.0));
     cx.recorder.finish(&Finished {
         class,
         rptm_us,
-        due_rptm_us: Some((now - request.due) / 1000),
+        due_rptm_us: Some((*now - request.due).as_micros()),
         size,
         request_size: exchange.sent,
         kind: kind_of(&request.oid),
@@ -153,10 +153,10 @@ pub fn success<L: Link>(
     cx.recorder.with(|block| {
         count_verified(block, exchange, verifiable);
         if let Some(at) = exchange.continued {
-            block.continue_us.record((at - exchange.started) / 1000);
+            block.continue_us.record((at - exchange.started).as_micros());
         }
         if class.is_basic() && auth.challenges == 0 {
-            let since = |at: Nanos| at.saturating_sub(exchange.started) / 1000;
+            let since = |at: Nanos| at.saturating_sub(exchange.started).as_micros();
             if let Some(at) = exchange.head_sent {
                 block.latency.last_request_byte_written_us.record(since(at));
             }
@@ -192,9 +192,9 @@ pub fn success<L: Link>(
         ));
     }
     cx.recorder.take(|| Xact {
-        ended_ns: *now,
+        ended_ns: (*now).as_u64(),
         lifetime_us: rptm_us,
-        queued_us: Some(exchange.started.saturating_sub(request.due) / 1000),
+        queued_us: Some(exchange.started.saturating_sub(request.due).as_micros()),
         id: request.xact.to_string(),
         connection: exchange.connection,
         object: request.foreign.as_deref().map_or_else(|| cx.path(request), str::to_owned),

@@ -1,5 +1,6 @@
 //! What robots say of replies that are not as they have to be.
 
+use polygraph_link::Nanos;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -44,7 +45,7 @@ fn found(
             let head = String::from_utf8(reply(ask, &status, &fields, b"")).unwrap();
             let head = head.replace("Content-Length: 0", "Transfer-Encoding: chunked");
             let end = if body.is_empty() { "" } else { "0\r\n\r\n" };
-            Answer::Reply(format!("{head}{:x}\r\n{body}\r\n{end}", body.len()).into(), 0)
+            Answer::Reply(format!("{head}{:x}\r\n{body}\r\n{end}", body.len()).into(), Nanos::ZERO)
         }
     });
     let block = run(&link, settings(catalog.clone(), change), 10);
@@ -116,7 +117,7 @@ fn private_replies_that_are_kept_are_leaks_whoever_asked_for_them_how() {
         move |ask: &Ask| {
             let mut store = store.borrow_mut();
             let first = store.entry(ask.path().to_owned()).or_insert_with(|| object(&catalog, ask, ""));
-            Answer::Reply(first.clone(), 0)
+            Answer::Reply(first.clone(), Nanos::ZERO)
         }
     });
     let of_others = TestLink::new({
@@ -124,7 +125,7 @@ fn private_replies_that_are_kept_are_leaks_whoever_asked_for_them_how() {
         move |ask: &Ask| {
             let own = String::from_utf8(object(&catalog, ask, "")).unwrap();
             let other = "X-Xact: 00000001.00000000:00000004 00000001.00000000:00000006 0\r\nOld: ";
-            Answer::Reply(own.replace("X-Xact: ", other).into(), 0)
+            Answer::Reply(own.replace("X-Xact: ", other).into(), Nanos::ZERO)
         }
     });
     for (link, maker) in [(kept, "robot 1"), (of_others, "a robot of another loop")] {
@@ -148,7 +149,7 @@ fn private_replies_that_are_kept_are_leaks_whoever_asked_for_them_how() {
 #[test]
 fn a_page_of_the_device_in_place_of_an_object_is_foreign() {
     let page = Rc::<str>::from("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nsorry");
-    let link = TestLink::new(move |_| Answer::Reply(page.as_bytes().into(), 0));
+    let link = TestLink::new(move |_| Answer::Reply(page.as_bytes().into(), Nanos::ZERO));
     let (block, examples) = run_with_examples(&link, settings(pages(), |_| {}), 10);
     let asked = link.asked().len() as u64;
     assert_eq!(errors(&block), [(ErrorKind::ForeignReply, asked), (ErrorKind::AlteredBody, asked)]);

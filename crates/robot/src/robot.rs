@@ -163,17 +163,17 @@ mod tests {
     fn launches_are_left_out_from_the_moment_on_that_parts_are_expected() {
         let mut robot = Robot::new(&settings(pages(), |_| {}), 0);
         robot.to_skip = 0;
-        robot.skip_later(5, 2);
-        robot.skip_later(9, 3);
-        robot.skip_later(3, 0);
-        let left_out: Vec<Nanos> = (1..=12).filter(|&due| robot.skips(due)).collect();
+        robot.skip_later(Nanos::new(5), 2);
+        robot.skip_later(Nanos::new(9), 3);
+        robot.skip_later(Nanos::new(3), 0);
+        let left_out: Vec<u64> = (1..=12).filter(|&due| robot.skips(Nanos::new(due))).collect();
         assert_eq!(left_out, [5, 6, 9, 10, 11]);
         // What does not come is not made room for: first of what counts already, then of what comes last.
-        robot.skip_later(20, 2);
-        robot.skip_later(30, 2);
-        assert!(robot.skips(20));
+        robot.skip_later(Nanos::new(20), 2);
+        robot.skip_later(Nanos::new(30), 2);
+        assert!(robot.skips(Nanos::new(20)));
         robot.unskip(2);
-        let left_out: Vec<Nanos> = (21..=40).filter(|&due| robot.skips(due)).collect();
+        let left_out: Vec<u64> = (21..=40).filter(|&due| robot.skips(Nanos::new(due))).collect();
         assert_eq!(left_out, [30]);
     }
 }

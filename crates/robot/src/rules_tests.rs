@@ -16,7 +16,7 @@ use crate::testing::{Answer, TestLink, object};
 const RECURRENCE: f64 = 0.6875;
 const FULL: Factors = Factors { recur: 1.0, special: 1.0 };
 /// Between requests.
-const STEP: Nanos = SECOND / 100;
+const STEP: Nanos = Nanos::from_millis(10);
 
 /// Robots with the mix of kinds and methods of PolyMix-4 and so many servers, by these rules.
 fn mixed(rules: Rules, servers: u8, prefers_small: f64) -> Settings {
@@ -100,7 +100,7 @@ fn only_the_original_asks_again_for_what_is_still_on_its_way() {
             }
         }
         match rules {
-            Rules::Device => assert!((4 * SECOND..5 * SECOND).contains(&youngest), "{youngest}"),
+            Rules::Device => assert!((4 * SECOND..5 * SECOND).contains(&youngest), "{youngest:?}"),
             Rules::V4_9 => assert_eq!(youngest, STEP),
         }
     }
@@ -179,7 +179,7 @@ fn what_a_cache_can_have_is_expected_at_once() {
     Arc::get_mut(&mut settings.field).unwrap().page_delay = 2.0;
     let all = requests(&settings, 1_000);
     for request in &all {
-        let wait = if request.repeat { 0 } else { 2 * SECOND };
+        let wait = if request.repeat { Nanos::ZERO } else { 2 * SECOND };
         assert_eq!((request.parts_from, request.planned), (request.due + wait, 4));
     }
     assert!(all.iter().any(|request| request.repeat) && all.iter().any(|request| !request.repeat));

@@ -368,7 +368,7 @@ impl<L: Link> RobotGroup<L> {
         } else if class == Class::Abort {
             history.cut(&request.oid, reply.coding);
         } else if whole && self.repeats {
-            let at_ms = completed.ended / 1_000_000;
+            let at_ms = completed.ended.as_millis();
             let hit = class == Class::Hit;
             let delivery = Delivery { at_ms, kind: request.kind, hit, expires: reply.expires };
             remembered.age_ms = history.delivered(&request.oid, reply.coding, delivery);

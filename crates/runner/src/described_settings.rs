@@ -166,7 +166,7 @@ fn or_none(distr: Option<&Distr>) -> String {
 }
 
 fn time(nanos: Option<Nanos>) -> String {
-    nanos.map_or("none".into(), |nanos| format!("{} s", nanos as f64 / SECOND as f64))
+    nanos.map_or("none".into(), |nanos| format!("{} s", nanos.as_f64() / SECOND.as_f64()))
 }
 
 /// A list, or its length and ends if it is long.

@@ -1,5 +1,6 @@
 //! Models of devices as the user writes them and as reports describe them.
 
+use polygraph_link::Nanos;
 use polygraph_link::nanos;
 use polygraph_plan::values;
 use polygraph_sim::device::{Cache, Model};
@@ -57,8 +58,8 @@ pub fn describe(model: &Model) -> String {
         text += &format!(", {}", size(bytes));
     }
     for (what, time) in [("hits", model.hit), ("others", model.miss)] {
-        if time > 0 {
-            text += &format!(", {what} take {} ms", time as f64 / 1e6);
+        if time > Nanos::ZERO {
+            text += &format!(", {what} take {} ms", time.as_f64() / 1e6);
         }
     }
     model.rate.map_or(text.clone(), |rate| format!("{text}, {rate} requests/s at most"))
@@ -71,7 +72,12 @@ mod tests {
     #[test]
     fn models_are_read_and_described() {
         let lru = Model::instant(Cache::Lru(4 << 30));
-        let slow = Model { hit: 2_000_000, miss: 5_000_000, rate: Some(300.0), cache: Cache::Lru(1 << 30) };
+        let slow = Model {
+            hit: Nanos::from_millis(2),
+            miss: Nanos::from_millis(5),
+            rate: Some(300.0),
+            cache: Cache::Lru(1 << 30),
+        };
         for (text, model, said) in [
             ("ideal", Model::instant(Cache::Ideal), "ideal cache"),
             ("lru:4GB", lru, "LRU, 4096 MB"),

@@ -81,7 +81,7 @@ impl<'a> SimulationSetup<'a> {
             places: None,
             settings,
             device,
-            delay: 0,
+            delay: Nanos::ZERO,
             tolerance: polygraph_robot::Tolerance::default(),
             server_tolerance: ServerTolerance::default(),
             working_set,
@@ -143,7 +143,7 @@ impl Simulation {
                     "device",
                     device.as_ref().map_or("none".into(), |(model, _)| device_model::describe(model)),
                 ),
-                described("network delay", format!("{} ms", setup.delay as f64 / 1e6)),
+                described("network delay", format!("{} ms", setup.delay.as_f64() / 1e6)),
             ];
         }
         let job = RunSetup {

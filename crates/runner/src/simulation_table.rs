@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use polygraph_link::SECOND;
+use polygraph_link::{Nanos, SECOND};
 use polygraph_report::figures::find;
 use polygraph_report::{RunFacts, Scope};
 use polygraph_sim::device::Snapshot;
@@ -63,7 +63,7 @@ pub fn table(facts: &RunFacts, log: &Path, device: Option<&Snapshot>) -> Result<
                 if let Record::Comment { at_ns, text, .. } = *record
                     && text.starts_with("working set")
                 {
-                    let _ = writeln!(out, "after {}: {text}", span(at_ns));
+                    let _ = writeln!(out, "after {}: {text}", span(Nanos::new(at_ns)));
                 }
             }
             NextRecord::Unknown => {}
@@ -87,8 +87,8 @@ fn cache(figures: &Snapshot) -> String {
 }
 
 /// Hours, minutes and seconds.
-fn span(ns: u64) -> String {
-    let seconds = ns / SECOND;
+fn span(time: Nanos) -> String {
+    let seconds = time / SECOND;
     format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
@@ -102,6 +102,6 @@ pub fn device_manifest(figures: &Snapshot) -> serde_json::Value {
         "objects": figures.store_objects,
         "bytes": figures.store_bytes,
         "evicted": figures.evicted,
-        "full_after_s": figures.full_at.map(|at| at as f64 / SECOND as f64),
+        "full_after_s": figures.full_at.map(|at| at.as_f64() / SECOND.as_f64()),
     })
 }

@@ -60,11 +60,12 @@ pub struct Model {
 impl Model {
     /// A device that takes no time.
     pub fn instant(cache: Cache) -> Model {
-        Model { cache, hit: 0, miss: 0, rate: None }
+        Model { cache, hit: Nanos::ZERO, miss: Nanos::ZERO, rate: None }
     }
 
     fn config(&self) -> ProxyConfig {
-        let latency = |time: Nanos| (time > 0).then_some(Distr::Const(time as f64 / SECOND as f64));
+        let latency =
+            |time: Nanos| (time > Nanos::ZERO).then_some(Distr::Const(time.as_f64() / SECOND.as_f64()));
         ProxyConfig {
             cache_bytes: self.cache.capacity().unwrap_or(u64::MAX),
             replacement: match self.cache {

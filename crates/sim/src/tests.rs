@@ -9,7 +9,7 @@ use polygraph_link::{Conn, ConnectError, IdleState, Link, Nanos, SECOND, send_al
 
 use crate::{VirtualConn, VirtualLink};
 
-const MS: Nanos = SECOND / 1000;
+const MS: Nanos = Nanos::from_millis(1);
 
 /// Notes what happens, and when (in milliseconds).
 #[derive(Clone)]

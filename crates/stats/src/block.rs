@@ -1,5 +1,6 @@
 //! The statistics that one event loop collects during one interval.
 
+use polygraph_link::Nanos;
 use serde::{Deserialize, Serialize};
 
 use crate::class::{Class, ClassStats};
@@ -302,7 +303,7 @@ impl Block {
 
     /// Brings levels up to `now_ns`, the end of the interval.
     pub fn close(&mut self, now_ns: u64) {
-        self.levels_mut().into_iter().for_each(|level| level.advance(now_ns));
+        self.levels_mut().into_iter().for_each(|level| level.advance(Nanos::new(now_ns)));
     }
 
     /// Empties the block for the interval after `previous`, and starts with its levels.

@@ -1,5 +1,6 @@
 //! Levels: how many of something there are at a time (open connections, running transactions).
 
+use polygraph_link::Nanos;
 use serde::{Deserialize, Serialize};
 
 /// A level over an interval: its value, its mean over time, and what entered and left.
@@ -17,57 +18,57 @@ pub struct Level {
     pub integral: f64,
     /// Time of the last change in nanoseconds; of use only while the interval is filled.
     #[serde(skip)]
-    changed_ns: u64,
+    changed: Nanos,
 }
 
 impl Level {
-    /// One more at `now_ns`.
-    pub fn enter(&mut self, now_ns: u64) {
-        self.advance(now_ns);
+    /// One more at `now`.
+    pub fn enter(&mut self, now: Nanos) {
+        self.advance(now);
         self.last += 1;
         self.entered += 1;
         self.peak = self.peak.max(self.last);
     }
 
-    /// One less at `now_ns`.
-    pub fn leave(&mut self, now_ns: u64) {
-        self.advance(now_ns);
+    /// One less at `now`.
+    pub fn leave(&mut self, now: Nanos) {
+        self.advance(now);
         self.last = self.last.saturating_sub(1);
         self.left += 1;
     }
 
-    /// Takes back one that entered at `then_ns` of this interval and is not to be counted, at `now_ns`.
-    pub fn forget(&mut self, then_ns: u64, now_ns: u64) {
-        self.advance(now_ns);
+    /// Takes back one that entered at `then` of this interval and is not to be counted, at `now`.
+    pub fn forget(&mut self, then: Nanos, now: Nanos) {
+        self.advance(now);
         let (last, entered) = (self.last, self.entered);
         self.last = last.saturating_sub(1);
         self.entered = entered.saturating_sub(1);
         if self.peak == last {
             self.peak -= last - self.last;
         }
-        self.integral = (self.integral - now_ns.saturating_sub(then_ns) as f64 * 1e-9).max(0.0);
+        self.integral = (self.integral - now.saturating_sub(then).as_f64() * 1e-9).max(0.0);
     }
 
-    /// The level is `value` from `now_ns` on.
-    pub fn set(&mut self, now_ns: u64, value: u64) {
-        self.advance(now_ns);
+    /// The level is `value` from `now` on.
+    pub fn set(&mut self, now: Nanos, value: u64) {
+        self.advance(now);
         self.entered += value.saturating_sub(self.last);
         self.left += self.last.saturating_sub(value);
         self.last = value;
         self.peak = self.peak.max(value);
     }
 
-    /// Ends the interval at `now_ns`: brings the integral up to date.
-    pub fn advance(&mut self, now_ns: u64) {
-        let elapsed = now_ns.saturating_sub(self.changed_ns);
-        self.integral += self.last as f64 * elapsed as f64 * 1e-9;
-        self.changed_ns = self.changed_ns.max(now_ns);
+    /// Ends the interval at `now`: brings the integral up to date.
+    pub fn advance(&mut self, now: Nanos) {
+        let elapsed = now.saturating_sub(self.changed);
+        self.integral += self.last as f64 * elapsed.as_f64() * 1e-9;
+        self.changed = self.changed.max(now);
     }
 
     /// The level to begin the next interval with, after [`Level::advance`]: same value, nothing counted yet.
     #[must_use]
     pub fn carry(&self) -> Level {
-        Level { last: self.last, peak: self.last, changed_ns: self.changed_ns, ..Level::default() }
+        Level { last: self.last, peak: self.last, changed: self.changed, ..Level::default() }
     }
 
     /// Adds a concurrent level (another loop, same interval).
@@ -103,28 +104,28 @@ mod tests {
     #[test]
     fn the_mean_is_weighted_by_time() {
         let mut level = Level::default();
-        level.enter(0);
-        level.enter(SECOND);
-        level.leave(3 * SECOND);
-        level.advance(4 * SECOND);
+        level.enter(Nanos::ZERO);
+        level.enter(Nanos::new(SECOND));
+        level.leave(Nanos::new(3 * SECOND));
+        level.advance(Nanos::new(4 * SECOND));
         assert_eq!(level.mean(4.0), Some((1.0 + 2.0 * 2.0 + 1.0) / 4.0));
         assert_eq!((level.last, level.peak, level.entered, level.left), (1, 2, 2, 1));
-        level.set(4 * SECOND, 3);
-        level.set(4 * SECOND, 1);
+        level.set(Nanos::new(4 * SECOND), 3);
+        level.set(Nanos::new(4 * SECOND), 1);
         assert_eq!((level.last, level.peak, level.entered, level.left), (1, 3, 4, 3));
         let mut next = level.carry();
-        next.advance(5 * SECOND);
+        next.advance(Nanos::new(5 * SECOND));
         assert_eq!(next.mean(1.0), Some(1.0));
     }
 
     #[test]
     fn what_is_forgotten_leaves_nothing() {
         let mut level = Level::default();
-        level.enter(0);
+        level.enter(Nanos::ZERO);
         let mut other = level.clone();
-        other.enter(SECOND);
-        other.forget(SECOND, 2 * SECOND);
-        level.advance(2 * SECOND);
+        other.enter(Nanos::new(SECOND));
+        other.forget(Nanos::new(SECOND), Nanos::new(2 * SECOND));
+        level.advance(Nanos::new(2 * SECOND));
         assert_eq!(other, level);
     }
 }

@@ -47,6 +47,7 @@ pub use in_flight::TransactionHandle;
 pub use level::Level;
 pub use log::{LogReader, LogWriter, NextRecord, ReadLog};
 pub use miss_cause::MissCause;
+pub use polygraph_link::Nanos;
 pub use record::{EndReason, Header, Interval, PlannedPhase, Record, Side};
 pub use recorder::{Recorder, Totals};
 pub use status::StatusScope;

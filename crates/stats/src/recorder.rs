@@ -1,5 +1,6 @@
 //! The recorder: robots and servers of one event loop count here.
 
+use polygraph_link::Nanos;
 use std::cell::{Cell, RefCell};
 use std::iter::Sum;
 use std::rc::Rc;
@@ -97,8 +98,9 @@ impl Recorder {
     }
 
     /// Counts the start of a transaction.
-    pub fn begin(&self, now_ns: u64) -> TransactionHandle {
-        self.with(|block| block.xacts.enter(now_ns));
+    pub fn begin(&self, now: Nanos) -> TransactionHandle {
+        let now_ns = now.as_u64();
+        self.with(|block| block.xacts.enter(now));
         self.0.unfinished.borrow_mut().begin(now_ns)
     }
 
@@ -120,14 +122,15 @@ impl Recorder {
     }
 
     /// Counts the end of a transaction.
-    pub fn end(&self, ticket: TransactionHandle, now_ns: u64) {
-        self.with(|block| block.xacts.leave(now_ns));
+    pub fn end(&self, ticket: TransactionHandle, now: Nanos) {
+        self.with(|block| block.xacts.leave(now));
         self.0.unfinished.borrow_mut().end(ticket);
     }
 
     /// What was counted since the last call, for live views and load controllers, which cannot wait for the end of the
     /// interval. The first call starts the counting.
-    pub fn news(&self, now_ns: u64) -> Window {
+    pub fn news(&self, now: Nanos) -> Window {
+        let now_ns = now.as_u64();
         self.note_news(now_ns);
         let mut news = self.0.news.borrow_mut();
         let carried = news.untold.carry();
@@ -194,12 +197,13 @@ impl Recorder {
 
     /// Counts an error and keeps an example of it: the first few of each class, then whenever the count since the
     /// start has doubled. `detail` is only called if the example is kept.
-    pub fn error(&self, kind: ErrorKind, now_ns: u64, detail: impl FnOnce() -> String) {
-        self.error_with(kind, now_ns, || Evidence::new(detail()));
+    pub fn error(&self, kind: ErrorKind, now: Nanos, detail: impl FnOnce() -> String) {
+        self.error_with(kind, now, || Evidence::new(detail()));
     }
 
     /// Like [`Recorder::error`], with facts of both sides.
-    pub fn error_with(&self, kind: ErrorKind, now_ns: u64, evidence: impl FnOnce() -> Evidence) {
+    pub fn error_with(&self, kind: ErrorKind, now: Nanos, evidence: impl FnOnce() -> Evidence) {
+        let now_ns = now.as_u64();
         self.with(|block| block.count_error(kind));
         let count = self.0.errors.borrow_mut().count(kind);
         if is_kept(count) {
@@ -220,8 +224,9 @@ impl Recorder {
         })
     }
 
-    /// Ends the interval at `now_ns`: returns its block and samples; `fresh` is filled from now on.
-    pub fn hand_over(&self, mut fresh: Box<Block>, now_ns: u64) -> (Box<Block>, Vec<ErrorSample>) {
+    /// Ends the interval at `now`: returns its block and samples; `fresh` is filled from now on.
+    pub fn hand_over(&self, mut fresh: Box<Block>, now: Nanos) -> (Box<Block>, Vec<ErrorSample>) {
+        let now_ns = now.as_u64();
         self.0.before.set(self.totals());
         if self.0.news.borrow().until.is_some() {
             self.note_news(now_ns);
@@ -242,13 +247,13 @@ mod tests {
     #[test]
     fn levels_go_on_and_totals_grow_over_intervals() {
         let recorder = Recorder::new();
-        recorder.with(|block| block.xacts.enter(10));
-        recorder.with(|block| block.xacts.enter(20));
-        recorder.error(ErrorKind::Timeout, 30, || "first".into());
-        let (block, samples) = recorder.hand_over(Box::new(Block::new()), 1_000);
+        recorder.with(|block| block.xacts.enter(Nanos::new(10)));
+        recorder.with(|block| block.xacts.enter(Nanos::new(20)));
+        recorder.error(ErrorKind::Timeout, Nanos::new(30), || "first".into());
+        let (block, samples) = recorder.hand_over(Box::new(Block::new()), Nanos::new(1_000));
         assert_eq!((block.xacts.last, samples.len()), (2, 1));
-        recorder.with(|block| block.xacts.leave(1_500));
-        let (block, samples) = recorder.hand_over(Box::new(Block::new()), 2_000);
+        recorder.with(|block| block.xacts.leave(Nanos::new(1_500)));
+        let (block, samples) = recorder.hand_over(Box::new(Block::new()), Nanos::new(2_000));
         assert_eq!((block.xacts.last, block.xacts.entered, samples.len()), (1, 0, 0));
         assert_eq!(recorder.totals(), Totals { started: 2, failed: 1, ..Totals::default() });
     }
@@ -261,7 +266,7 @@ mod tests {
         };
         finish(Class::Miss, 100);
         finish(Class::Hit, 10);
-        recorder.hand_over(Box::new(Block::new()), 1);
+        recorder.hand_over(Box::new(Block::new()), Nanos::new(1));
         finish(Class::Miss, 50);
         finish(Class::Reload, 7);
         let totals = recorder.totals();
@@ -273,22 +278,22 @@ mod tests {
         const SECOND: u64 = 1_000_000_000;
         let recorder = Recorder::new();
         let finish = |rptm_us, begun| {
-            recorder.end(begun, SECOND);
+            recorder.end(begun, Nanos::new(SECOND));
             let authenticated = (rptm_us == 10).then_some(crate::AuthScheme::Basic);
             recorder.finish(&Finished { rptm_us, size: 7, authenticated, ..Finished::default() });
         };
-        finish(9, recorder.begin(0));
+        finish(9, recorder.begin(Nanos::ZERO));
         recorder.with(|block| block.auth_steps[1].record(3, 8));
-        let before = recorder.news(SECOND);
+        let before = recorder.news(Nanos::new(SECOND));
         assert_eq!((before.ended(), before.seconds()), (0, 0.0), "nobody had asked");
-        let (first, second) = (recorder.begin(SECOND), recorder.begin(SECOND));
+        let (first, second) = (recorder.begin(Nanos::new(SECOND)), recorder.begin(Nanos::new(SECOND)));
         recorder.read(second, 100);
         finish(20, first);
         recorder.with(|block| block.auth_steps[0].record(4, 9));
-        recorder.error(ErrorKind::Timeout, 30, || "first".into());
-        recorder.hand_over(Box::new(Block::new()), 2 * SECOND);
-        finish(10, recorder.begin(2 * SECOND));
-        let news = recorder.news(3 * SECOND);
+        recorder.error(ErrorKind::Timeout, Nanos::new(30), || "first".into());
+        recorder.hand_over(Box::new(Block::new()), Nanos::new(2 * SECOND));
+        finish(10, recorder.begin(Nanos::new(2 * SECOND)));
+        let news = recorder.news(Nanos::new(3 * SECOND));
         let all = news.all();
         assert_eq!((all.rptm_us.sum, all.rptm_us.min(), all.rptm_us.max()), (30.0, Some(10), Some(20)));
         assert_eq!((news.offered[1], news.authenticated.size.count), (all, 1));
@@ -296,7 +301,7 @@ mod tests {
         assert_eq!((news.failed, news.ended(), news.seconds()), (1, 3, 2.0));
         assert_eq!((news.xacts.entered, news.xacts.left, news.xacts.last), (3, 2, 1));
         assert_eq!((news.live.size.sum, news.live.rptm_us.sum), (100.0, 2e6));
-        let quiet = recorder.news(5 * SECOND);
+        let quiet = recorder.news(Nanos::new(5 * SECOND));
         assert_eq!(
             (quiet.ended(), quiet.xacts.last, quiet.xacts.integral, quiet.seconds()),
             (0, 1, 2.0, 2.0)
@@ -309,8 +314,10 @@ mod tests {
         let recorder = Recorder::new();
         let mut kept = 0;
         for interval in 0..10 {
-            (0..100).for_each(|i| recorder.error(ErrorKind::Reset, interval * 100 + i, || "again".into()));
-            kept += recorder.hand_over(Box::new(Block::new()), 1).1.len();
+            (0..100).for_each(|i| {
+                recorder.error(ErrorKind::Reset, Nanos::new(interval * 100 + i), || "again".into())
+            });
+            kept += recorder.hand_over(Box::new(Block::new()), Nanos::new(1)).1.len();
         }
         // The first four, then numbers 8, 16, ... 512.
         assert_eq!(kept, 4 + 7);

@@ -1,5 +1,6 @@
 //! A proxy with a configured fault commits exactly that fault.
 
+use polygraph_link::Nanos;
 use std::time::Duration;
 
 use polygraph_cache::{Fault, Identity, ProxyConfig, Shared};
@@ -168,7 +169,7 @@ fn names_are_read_and_shares_are_checked() {
     }
     assert!("nothing".parse::<Fault>().unwrap_err().contains("swap-bodies"));
     let config = ProxyConfig { faults: vec![(Fault::Stale, 1.5)], ..ProxyConfig::default() };
-    assert!(Shared::new(config, Identity::unique(), 0, None).is_err());
+    assert!(Shared::new(config, Identity::unique(), Nanos::ZERO, None).is_err());
 }
 
 #[test]

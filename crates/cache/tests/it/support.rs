@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polygraph_cache::{Identity, ProxyConfig, Shared, Snapshot};
-use polygraph_link::{Link, Nanos, SECOND, send_all};
+use polygraph_link::{Link, Nanos, send_all};
 use polygraph_sim::device::Device;
 use polygraph_sim::{VirtualConn, VirtualLink};
 use polygraph_wire::body::{reply_framing, request_framing};
@@ -17,9 +17,9 @@ use polygraph_wire::{BodyReader, Framing, parse_reply, parse_request};
 /// The time of day at the start of each test.
 const EPOCH: u64 = 1_795_219_200;
 /// A client looks for new bytes this often.
-const STEP: Nanos = SECOND / 1000;
+const STEP: Nanos = Nanos::from_millis(1);
 /// A client waits no longer than this for a reply.
-const PATIENCE: Nanos = 20 * SECOND;
+const PATIENCE: Nanos = Nanos::from_secs(20);
 
 thread_local! {
     /// The loop of the test, which has a thread of its own.
@@ -35,12 +35,12 @@ pub fn link() -> VirtualLink {
 /// Lets time pass.
 pub fn advance(time: Duration) {
     let link = link();
-    assert!(link.run(link.now() + time.as_nanos() as Nanos), "a task never waits");
+    assert!(link.run(link.now() + Nanos::new(time.as_nanos() as u64)), "a task never waits");
 }
 
 /// The time since the start of the test.
 pub fn elapsed() -> Duration {
-    Duration::from_nanos(link().now())
+    Duration::from_nanos(link().now().as_u64())
 }
 
 /// An address where nobody listens yet.
@@ -148,7 +148,7 @@ async fn serve(mut conn: VirtualConn, log: &RefCell<Vec<Seen>>, script: &dyn Fn(
                 }
                 Act::Wait(time) => {
                     let link = link();
-                    link.sleep_until(link.now() + time.as_nanos() as Nanos).await;
+                    link.sleep_until(link.now() + Nanos::new(time.as_nanos() as u64)).await;
                 }
                 Act::Close => return,
             }
@@ -256,8 +256,8 @@ impl Client {
                 return false;
             }
             assert!(link.now() < end, "neither a reply nor an end");
-            link.run(link.now() + step);
-            step = STEP;
+            link.run(link.now() + Nanos::new(step));
+            step = STEP.as_u64();
         }
     }
 

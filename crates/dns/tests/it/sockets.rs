@@ -1,5 +1,6 @@
 //! What tests over real sockets need: a loop with a resolver, and servers that misbehave.
 
+use polygraph_link::Nanos;
 use std::cell::RefCell;
 use std::net::{SocketAddr, UdpSocket};
 use std::rc::Rc;
@@ -32,7 +33,7 @@ pub fn resolver(
 ) -> (Resolver<Net>, Rc<RefCell<ResolverStats>>) {
     let config = ResolverConfig {
         servers: servers.to_vec(),
-        timeout: Some(timeout_ms * 1_000_000),
+        timeout: Some(Nanos::new(timeout_ms * 1_000_000)),
         query_type: QueryType::A,
     };
     let stats = Rc::new(RefCell::new(ResolverStats::default()));

@@ -13,7 +13,7 @@ use super::{ControlEvent, ControllerState, CurrentPhase, Observations, PhaseCont
 /// meanwhile.
 const LONGEST_STEP: Nanos = SECOND;
 /// How often the processes that this one waits for are reported.
-const REMINDER_INTERVAL: Nanos = 5 * SECOND;
+const REMINDER_INTERVAL: Nanos = Nanos::from_secs(5);
 /// How long servers stay after the end without a new connection, in seconds. Robots that know about the end are gone
 /// by then.
 const LINGER_SECONDS: f64 = 3.0;
@@ -104,7 +104,7 @@ impl PhaseController {
         let others = self.agreement.barrier.len();
         if self.agreement.barrier.have_all_reached(position) {
             if others > 0 {
-                let waited = (observed.now - since) as f64 / SECOND as f64;
+                let waited = (observed.now - since).as_f64() / SECOND.as_f64();
                 let text =
                     format!("phase {name}: all {} processes are at its end, after {waited:.2} s", others + 1);
                 events.push(ControlEvent::message(observed.now, 5, text));
@@ -114,7 +114,7 @@ impl PhaseController {
         if is_first || observed.now >= self.agreement.reminded + REMINDER_INTERVAL {
             self.agreement.reminded = observed.now;
             let lagging = self.agreement.barrier.lagging(position).map(|(side, status)| {
-                let ago = observed.now.saturating_sub(status.at) as f64 / SECOND as f64;
+                let ago = (observed.now.saturating_sub(Nanos::new(status.at))).as_f64() / SECOND.as_f64();
                 format!("{} {} at {}, heard {ago:.1} s ago", side.name(), status.group, status.position)
             });
             let list: Vec<String> = lagging.collect();
@@ -156,7 +156,7 @@ impl PhaseController {
         let patience = self.plan.peers.as_ref()?.patience;
         let agreement = &mut self.agreement;
         let waits = agreement.waits_since.map(|_| current.phase as u64 + 1);
-        let since = agreement.waits_since.unwrap_or(0).max(agreement.awake);
+        let since = agreement.waits_since.unwrap_or(Nanos::ZERO).max(agreement.awake);
         let lost = agreement.barrier.lost(waits, since, observed.now)?;
         agreement.lost = Some(lost);
         let side = lost.side.map_or(String::new(), |side| format!("{} ", side.name()));

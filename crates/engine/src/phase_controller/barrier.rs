@@ -90,7 +90,9 @@ impl Barrier {
         }
         let patience = self.patience?;
         let furthest = self.all().map(|(_, status)| status.position).chain(waits).max()?;
-        let silent = |status: &PeerStatus| now >= status.at.max(since).saturating_add(patience);
+        let silent = |status: &PeerStatus| {
+            now >= Nanos::new(status.at.max(since.as_u64()).saturating_add(patience.as_u64()))
+        };
         let (side, status) = self.lagging(furthest).find(|(_, status)| silent(status))?;
         Some(LostPeer { side: Some(side), group: status.group })
     }
@@ -115,7 +117,7 @@ mod tests {
     }
 
     fn status(group: u32, position: u64, second: u64) -> PeerStatus {
-        PeerStatus { group: id(group), position, waits: false, at: second * SECOND, gone: None }
+        PeerStatus { group: id(group), position, waits: false, at: (second * SECOND).as_u64(), gone: None }
     }
 
     fn barrier(statuses: &[(Side, PeerStatus)]) -> Barrier {
@@ -179,9 +181,9 @@ mod tests {
         }
         let told = PeerStatus { gone: Some(id(7)), ..status(1, 3, 5) };
         let heard = barrier(&[(Server, told)]);
-        assert_eq!(heard.lost(None, 0, 5 * SECOND), Some(LostPeer { side: None, group: id(7) }));
+        assert_eq!(heard.lost(None, Nanos::ZERO, 5 * SECOND), Some(LostPeer { side: None, group: id(7) }));
         let mut endless = Barrier::new(Vec::new(), None);
         endless.record(Server, status(1, 0, 5));
-        assert_eq!(endless.lost(Some(1), 0, 1_000_000 * SECOND), None);
+        assert_eq!(endless.lost(Some(1), Nanos::ZERO, 1_000_000 * SECOND), None);
     }
 }

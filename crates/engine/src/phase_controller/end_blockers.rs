@@ -1,13 +1,13 @@
 //! What keeps a phase from ending although its goal is met (docs/reference/models.md, "End of a phase" and "First
 //! contact").
 
-use polygraph_link::{Nanos, SECOND};
+use polygraph_link::Nanos;
 use polygraph_plan::Phase;
 
 use super::working_set::WorkingSet;
 
 /// The robots give up the first visits to all servers after this time without a successful one.
-const PATIENCE: Nanos = 30 * SECOND;
+const PATIENCE: Nanos = Nanos::from_secs(30);
 
 /// A reason for which a phase does not end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,12 +81,15 @@ impl FirstVisits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use polygraph_link::SECOND;
 
     #[test]
     fn first_visits_hold_the_first_phase_for_as_long_as_they_succeed() {
         let phase = Phase::default();
-        let mut end_blockers =
-            EndBlockers { working_set: WorkingSet::new(None, 0), first_visits: FirstVisits::new(SECOND) };
+        let mut end_blockers = EndBlockers {
+            working_set: WorkingSet::new(None, Nanos::ZERO),
+            first_visits: FirstVisits::new(SECOND),
+        };
         // Second, servers left, whether these were the last, and what holds the first phase.
         for (second, left, done, lock) in [
             (1, 0, false, None),

@@ -54,16 +54,16 @@ impl ControlEvent {
         let since = |at: Nanos| at.saturating_sub(start);
         match *self {
             ControlEvent::PhaseStarts { phase, at } => {
-                Record::PhaseBegin { at_ns: since(at), phase: phase as u32 }
+                Record::PhaseBegin { at_ns: since(at).as_u64(), phase: phase as u32 }
             }
             ControlEvent::PhaseEnds { phase, at, complete } => {
-                Record::PhaseEnd { at_ns: since(at), phase: phase as u32, complete }
+                Record::PhaseEnd { at_ns: since(at).as_u64(), phase: phase as u32, complete }
             }
             ControlEvent::WorkloadError { at, ref detail, .. } => {
-                Record::Comment { at_ns: since(at), level: 0, text: format!("error: {detail}") }
+                Record::Comment { at_ns: since(at).as_u64(), level: 0, text: format!("error: {detail}") }
             }
             ControlEvent::Message { at, level, ref text } => {
-                Record::Comment { at_ns: since(at), level, text: text.clone() }
+                Record::Comment { at_ns: since(at).as_u64(), level, text: text.clone() }
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Detects that a test cannot succeed any more: no transaction succeeds, or a cache that must be filled does not
 //! fill. Without this check such a test would never end.
 
-use polygraph_link::{Nanos, SECOND};
+use polygraph_link::Nanos;
 
 use crate::live_counters::Counts;
 
@@ -11,7 +11,7 @@ const FAILED_LEAST: u64 = 10;
 /// given up.
 const WAITING_FACTOR: u64 = 20;
 /// A phase that has to fill the cache is given up after this time without a fill ...
-const FILL_PATIENCE: Nanos = 60 * SECOND;
+const FILL_PATIENCE: Nanos = Nanos::from_secs(60);
 /// ... if this many transactions have ended in it.
 const FILL_LEAST: u64 = 1000;
 
@@ -53,7 +53,7 @@ impl GiveUpMonitor {
         let (before, last) = self.good;
         let (patience, quiet) = (self.patience?, now.saturating_sub(last));
         let failed = counts.failed - before.failed;
-        let seconds = quiet as f64 * 1e-9;
+        let seconds = quiet.as_f64() * 1e-9;
         if quiet >= patience && failed >= FAILED_LEAST {
             return Some(format!(
                 "nothing has succeeded for {seconds:.1} s, and {failed} transactions failed"
@@ -71,7 +71,7 @@ impl GiveUpMonitor {
         (quiet >= FILL_PATIENCE && ended >= FILL_LEAST).then(|| {
             format!(
                 "none of {ended} transactions in the last {:.0} s filled the cache, as misses on cachable objects do",
-                quiet as f64 * 1e-9
+                quiet.as_f64() * 1e-9
             )
         })
     }

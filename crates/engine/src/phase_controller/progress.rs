@@ -1,20 +1,20 @@
 //! How far a phase is on the way to its goal, the factors that follow from that, and the factors that the next phase
 //! inherits.
 
-use polygraph_link::{Nanos, SECOND, nanos};
+use polygraph_link::{Nanos, nanos};
 use polygraph_plan::PositiveGoal;
 
 use super::{ControlEvent, CurrentPhase, Observations, PhaseController};
 use crate::pacing::least_progress;
 
 /// How often the progress of a phase is reported.
-const REPORT: Nanos = 300 * SECOND;
+const REPORT: Nanos = Nanos::from_secs(300);
 
 impl PhaseController {
     /// The share of its goal (0 to 1) that `phase` has reached after `length`.
     pub(super) fn progress_at(&self, phase: usize, length: Nanos) -> f64 {
         match self.plan.schedule.phases[phase].goal.along() {
-            Some(PositiveGoal::Time(seconds)) => (length as f64 / nanos(seconds) as f64).clamp(0.0, 1.0),
+            Some(PositiveGoal::Time(seconds)) => (length.as_f64() / nanos(seconds).as_f64()).clamp(0.0, 1.0),
             Some(PositiveGoal::Xactions(_) | PositiveGoal::Fill(_)) => {
                 least_progress(self.plan.timeline.progress(phase))
             }
@@ -45,7 +45,7 @@ impl PhaseController {
         let done = observed.counts - current.before;
         let share = match self.phase_of(current).goal.along()? {
             PositiveGoal::Time(seconds) => {
-                observed.now.saturating_sub(current.begin) as f64 / nanos(seconds) as f64
+                observed.now.saturating_sub(current.begin).as_f64() / nanos(seconds).as_f64()
             }
             PositiveGoal::Xactions(goal) => done.ended() as f64 / goal as f64,
             PositiveGoal::Fill(goal) => done.fill_bytes as f64 / goal as f64,

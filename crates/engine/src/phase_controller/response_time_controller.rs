@@ -1,6 +1,7 @@
 //! The response-time controller: keeps the response time of a phase near a target by changing the load
 //! (docs/reference/models.md, "Response-time controller").
 
+use polygraph_link::Nanos;
 use polygraph_plan::{Goal, Rptmstat};
 
 use super::{Adjustment, ControlHandle, LoadController, Sampler};
@@ -16,7 +17,7 @@ impl ResponseTimeController {
     /// A controller that follows `rule`.
     pub fn new(rule: Rptmstat) -> ResponseTimeController {
         let goal = Goal { duration: Some(rule.sample_dur), ..Goal::default() };
-        ResponseTimeController { rule, sampler: Sampler::new(goal, 0) }
+        ResponseTimeController { rule, sampler: Sampler::new(goal, Nanos::ZERO) }
     }
 }
 

@@ -50,7 +50,7 @@ impl Test {
             fail_timeout: None,
             peers: None,
         };
-        Test { controller: PhaseController::new(plan, 0), timeline, now: 0 }
+        Test { controller: PhaseController::new(plan, Nanos::ZERO), timeline, now: Nanos::ZERO }
     }
 
     /// What is said at the next second, if `delta` happened until then. Lines have their level in front.
@@ -222,7 +222,7 @@ fn servers_run_no_scripts() {
         fail_timeout: None,
         peers: None,
     };
-    let events =
-        PhaseController::new(plan, 0).step(&Observations { now: nanos(1.0), ..Observations::default() });
+    let events = PhaseController::new(plan, Nanos::ZERO)
+        .step(&Observations { now: nanos(1.0), ..Observations::default() });
     assert_eq!((events.len(), timeline_of.deltas_wanted()), (1, false));
 }

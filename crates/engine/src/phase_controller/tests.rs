@@ -3,7 +3,7 @@
 use super::*;
 use polygraph_plan::{Factor, Factors, Goal, Rptmstat, WorkingSetLimit};
 
-const START: Nanos = 100 * SECOND;
+const START: Nanos = Nanos::from_secs(100);
 
 fn controller(schedule: Schedule, idle_timeout: Option<f64>) -> (PhaseController, Arc<Timeline>) {
     let timeline = Arc::new(Timeline::new(&schedule));
@@ -72,7 +72,7 @@ fn phases_follow_each_other_at_published_times() {
     assert_eq!(controller.step(&observed(4.0, 17, 5, 0)), []);
     assert_eq!(timeline.end(1), Some(at(4.0) + NOTICE));
     let last = at(4.0) + NOTICE;
-    assert!(controller.is_done(last) && !controller.is_done(last - 1));
+    assert!(controller.is_done(last) && !controller.is_done(last - Nanos::new(1)));
     let end = ControlEvent::PhaseEnds { phase: 1, at: last, complete: true };
     assert_eq!(controller.step(&observed(4.2, 18, 5, 0)), [end]);
     assert_eq!(controller.ended(), Some(&EndReason::Finished));
@@ -220,7 +220,7 @@ fn id(group: u32) -> polygraph_traffic::UniqId {
 fn heard(seconds: f64, side: Side, positions: &[u64]) -> Observations {
     let statuses = positions.iter().enumerate().map(|(number, &position)| {
         let group = id(2 + number as u32);
-        (side, PeerStatus { group, position, waits: false, at: at(seconds), gone: None })
+        (side, PeerStatus { group, position, waits: false, at: at(seconds).as_u64(), gone: None })
     });
     Observations { statuses: statuses.collect(), activity: seconds as u64, ..observed(seconds, 0, 0, 0) }
 }
@@ -381,7 +381,7 @@ fn governors_see_what_is_new_and_steer_their_phase() {
     let (mut controller, timeline) = controller(schedule(vec![free, steered]), None);
     assert!(!timeline.deltas_wanted());
     let goal = Goal { xactions: Some(10), ..Goal::default() };
-    controller.add_load_controller(1, Box::new(Doubler(Sampler::new(goal, 0))));
+    controller.add_load_controller(1, Box::new(Doubler(Sampler::new(goal, Nanos::ZERO))));
     assert!(timeline.deltas_wanted());
     let step = |controller: &mut PhaseController, seconds, count| {
         controller.step(&Observations { delta: delta(count), ..observed(seconds, 0, 0, 0) })

@@ -29,7 +29,7 @@ impl WorkingSet {
 
     /// A working set that an earlier run has frozen.
     pub fn frozen() -> WorkingSet {
-        WorkingSet { limit: None, start: 0, filling: true, frozen: true }
+        WorkingSet { limit: None, start: Nanos::ZERO, filling: true, frozen: true }
     }
 
     /// The changes when `fills` objects were filled until `now`. Each change is returned once. Without a limit

@@ -218,7 +218,7 @@ impl Bench {
             schedule: self.schedule,
             start: StartRule::Now,
             interval: SECOND / 4,
-            quantum: 100_000,
+            quantum: Nanos::new(100_000),
             idle_timeout: None,
             fail_timeout: None,
             sync_timeout: None,

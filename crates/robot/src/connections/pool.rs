@@ -59,7 +59,7 @@ pub struct ConnectionPool<C> {
 impl<C: Conn> ConnectionPool<C> {
     /// Empty pools of `robots` robots.
     pub fn new(robots: usize) -> ConnectionPool<C> {
-        let robot = |_| RobotConnections { open: 0, session_idle_until: 0, idle: Vec::new() };
+        let robot = |_| RobotConnections { open: 0, session_idle_until: Nanos::ZERO, idle: Vec::new() };
         ConnectionPool {
             robots: RefCell::new((0..robots).map(robot).collect()),
             queues: RefCell::default(),
@@ -263,7 +263,11 @@ impl<C: Conn> ConnectionPool<C> {
                 block.established.leave(now);
             }
             if let Some(kind) = kind {
-                block.close_connection(kind, (now - connection.opened) / 1000, u64::from(connection.uses));
+                block.close_connection(
+                    kind,
+                    (now - connection.opened).as_micros(),
+                    u64::from(connection.uses),
+                );
             }
         });
         self.wake_waiter(cx.robot);
@@ -279,7 +283,7 @@ impl<C: Conn> ConnectionPool<C> {
     /// Ends a busy or an idle period of the robot's session: cancels the transactions that wait for a connection, and closes all
     /// idle connections. If the session becomes idle, it is so until `idle_until`.
     pub fn change_session<L: Link<Conn = C>>(&self, cx: RobotContext<'_, L>, idle_until: Option<Nanos>) {
-        self.of(cx.robot).session_idle_until = idle_until.unwrap_or(0);
+        self.of(cx.robot).session_idle_until = idle_until.unwrap_or(Nanos::ZERO);
         let queue = self.queues.borrow().get(&cx.robot).cloned();
         if let Some(queue) = queue {
             queue.cancel_all();
@@ -290,7 +294,7 @@ impl<C: Conn> ConnectionPool<C> {
     /// Whether the robot's session is idle: its connections are not kept, and its transactions do not wait for one.
     fn is_session_idle<L: Link>(&self, cx: RobotContext<'_, L>) -> bool {
         let until = self.of(cx.robot).session_idle_until;
-        until > 0 && cx.now() < until
+        until > Nanos::ZERO && cx.now() < until
     }
 
     fn close_all_idle<L: Link<Conn = C>>(&self, cx: RobotContext<'_, L>) {
@@ -340,7 +344,7 @@ fn is_quiet<L: Link>(cx: RobotContext<'_, L>, connection: &mut PooledConnection<
         IdleState::Bytes(first) => {
             let now = cx.now();
             cx.recorder.error_with(ErrorKind::LateBytes, now, || {
-                let idle = (now - connection.idle_since) as f64 * 1e-6;
+                let idle = (now - connection.idle_since).as_f64() * 1e-6;
                 let PooledConnection { number, uses, hop, .. } = connection;
                 Evidence::new(format!("on connection {number} to {hop}, {idle:.1} ms after reply {uses}"))
                     .fact(fact::ROBOT, cx.number().to_string())

@@ -129,6 +129,7 @@ fn is_markup(content_type: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use polygraph_link::Nanos;
     use polygraph_traffic::{ContentKind, Oid, Seed, UniqId};
 
     use super::*;
@@ -142,7 +143,7 @@ mod tests {
             0,
             Oid { world: UniqId::default(), kind: ContentKind::FIRST, name: 1 },
             UniqId::default(),
-            0,
+            Nanos::ZERO,
         );
         let rare = RareFields { content_type: Some(b"text/html".to_vec()), ..RareFields::default() };
         let find = |raw: Option<&str>, step: usize| {

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use polygraph_link::{Conn, Link, Nanos, SECOND};
+use polygraph_link::{Conn, Link, Nanos};
 use polygraph_stats::ErrorKind;
 use polygraph_traffic::{AbortCoords, Method};
 
@@ -17,10 +17,10 @@ use crate::request::Request;
 use crate::violation::{ExpectedVsActual, Violation};
 
 /// How long the robot waits for 100 (continue) before it sends the body without it.
-const CONTINUE_TIMEOUT: Nanos = 3 * SECOND;
+const CONTINUE_TIMEOUT: Nanos = Nanos::from_secs(3);
 /// How long the robot waits for more of a reply that only the end of the connection would end, although the connection is to stay
 /// open.
-const CLOSE_TIMEOUT: Nanos = 5 * SECOND;
+const CLOSE_TIMEOUT: Nanos = Nanos::from_secs(5);
 
 /// A reply that is being read.
 pub struct Incoming<'a> {

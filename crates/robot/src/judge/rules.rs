@@ -1,6 +1,6 @@
 //! The rules that replies must keep.
 
-use polygraph_link::SECOND;
+use polygraph_link::Nanos;
 use polygraph_stats::{Class, ErrorKind};
 use polygraph_traffic::RequestKind;
 use polygraph_wire::markup::MarkupError;
@@ -14,8 +14,8 @@ use crate::violation::{ExpectedVsActual, Violation};
 
 /// The clocks of two hosts may differ by this, in seconds.
 const CLOCK_TOLERANCE_S: i64 = 60;
-/// The date of a reply that took longer than this, in nanoseconds, does not show what the server's clock says.
-const SLOW: u64 = 30 * SECOND;
+/// The date of a reply that took longer than this does not show what the server's clock says.
+const SLOW: Nanos = Nanos::from_secs(30);
 
 /// What is wrong with a reply that does not fail. `problem` is what is wrong with its content.
 pub(super) fn violations(

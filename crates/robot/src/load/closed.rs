@@ -3,18 +3,18 @@
 use std::future::pending;
 use std::rc::Rc;
 
-use polygraph_link::{Link, Nanos, SECOND, nanos};
+use polygraph_link::{Link, Nanos, nanos};
 use polygraph_traffic::Distr;
 
 use crate::connections::wait_queue::Waiter;
 use crate::group::RobotGroup;
 
 /// How often a robot that must not send checks whether it may again.
-const CHECK_INTERVAL: Nanos = SECOND / 20;
+const CHECK_INTERVAL: Nanos = Nanos::from_millis(50);
 /// All robots of a loop together check no more often than this.
-const LOOP_CHECK_INTERVAL: Nanos = SECOND / 50_000;
+const LOOP_CHECK_INTERVAL: Nanos = Nanos::new(20000);
 /// A pause after a failure: a device that refuses at once must not turn a robot into a busy loop.
-const FAILURE_PAUSE: Nanos = SECOND / 100;
+const FAILURE_PAUSE: Nanos = Nanos::from_millis(10);
 
 impl<L: Link> RobotGroup<L> {
     /// Runs a closed-loop robot until the pace stops it. Before each request it pauses for the think time.

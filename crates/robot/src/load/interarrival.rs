@@ -38,13 +38,13 @@ impl<'a> InterArrival<'a> {
             self.drawn += 1;
         }
         let factor = load.at(last);
-        let stretched = nanos(self.left.max(0.0) / factor).max(1);
+        let stretched = nanos(self.left.max(0.0) / factor).max(Nanos::new(1));
         if factor >= 1.0 || stretched <= LOOK_AGAIN {
             self.left = 0.0;
             return last.saturating_add(stretched);
         }
         let then = last + LOOK_AGAIN;
-        self.left -= (factor + load.at(then)) / 2.0 * (LOOK_AGAIN as f64 / SECOND as f64);
+        self.left -= (factor + load.at(then)) / 2.0 * (LOOK_AGAIN.as_f64() / SECOND.as_f64());
         then
     }
 }
@@ -58,8 +58,8 @@ mod tests {
         let (mut gaps, mut rng) = (InterArrival::new(&gaps), Seed(31).stream("gaps", 0));
         let (mut now, mut launches) = (0, Vec::new());
         loop {
-            now = gaps.next(now, &load, &mut rng);
-            if now > nanos(until) {
+            now = gaps.next(Nanos::new(now), &load, &mut rng).as_u64();
+            if now > nanos(until).as_u64() {
                 return launches;
             }
             if gaps.is_due() {
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn a_ramp_from_nothing_does_not_get_stuck() {
         // The area under the ramp is 50 s at the full rate, and 100 s follow: a request every 2 s of that.
-        let load = Ramp { begin: 0, end: 100 * SECOND, from: 0.0, to: 1.0 };
+        let load = Ramp { begin: Nanos::ZERO, end: 100 * SECOND, from: 0.0, to: 1.0 };
         let times = launches(Distr::Const(2.0), load, 200.0);
         assert!((74..=76).contains(&times.len()), "{times:?}");
         let early = times.iter().filter(|&&at| at <= 50.0).count();

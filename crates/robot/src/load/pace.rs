@@ -18,7 +18,7 @@ pub struct Ramp {
 impl Ramp {
     /// A factor that does not change.
     pub const fn flat(value: f64) -> Ramp {
-        Ramp { begin: 0, end: 0, from: value, to: value }
+        Ramp { begin: Nanos::ZERO, end: Nanos::ZERO, from: value, to: value }
     }
 
     /// The value at `now`.
@@ -28,7 +28,7 @@ impl Ramp {
         } else if now <= self.begin {
             self.from
         } else {
-            let gone = (now - self.begin) as f64 / (self.end - self.begin) as f64;
+            let gone = (now - self.begin).as_f64() / (self.end - self.begin).as_f64();
             self.from + (self.to - self.from) * gone
         };
         value.clamp(0.0, 1.0)
@@ -70,11 +70,11 @@ mod tests {
 
     #[test]
     fn ramps_are_linear_and_bounded() {
-        let ramp = Ramp { begin: 100, end: 300, from: 1.0, to: 0.5 };
-        let values = [0, 100, 200, 300, 900].map(|now| ramp.at(now));
+        let ramp = Ramp { begin: Nanos::new(100), end: Nanos::new(300), from: 1.0, to: 0.5 };
+        let values = [0, 100, 200, 300, 900].map(|now| ramp.at(Nanos::new(now)));
         assert_eq!(values, [1.0, 1.0, 0.75, 0.5, 0.5]);
-        assert_eq!(Ramp::flat(0.3).at(7), 0.3);
-        let steep = Ramp { begin: 0, end: 400, from: -1.0, to: 3.0 };
-        assert_eq!([0, 100, 150, 300].map(|now| steep.at(now)), [0.0, 0.0, 0.5, 1.0]);
+        assert_eq!(Ramp::flat(0.3).at(Nanos::new(7)), 0.3);
+        let steep = Ramp { begin: Nanos::ZERO, end: Nanos::new(400), from: -1.0, to: 3.0 };
+        assert_eq!([0, 100, 150, 300].map(|now| steep.at(Nanos::new(now))), [0.0, 0.0, 0.5, 1.0]);
     }
 }

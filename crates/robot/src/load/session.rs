@@ -96,7 +96,7 @@ mod tests {
         let session =
             Session { busy_s: Some(10.0), busy_xacts: Some(3), busy_fill: None, idle: Distr::Const(5.0) };
         let mut rng = Seed(1).stream("session", 0);
-        let mut period = SessionState::new(0);
+        let mut period = SessionState::new(Nanos::ZERO);
         assert_eq!(period.advance(&session, 9 * SECOND, &mut rng), SessionChange::Busy);
         assert_eq!(period.advance(&session, 10 * SECOND, &mut rng), SessionChange::BecameIdle(15 * SECOND));
         assert_eq!(period.advance(&session, 14 * SECOND, &mut rng), SessionChange::Idle);
@@ -114,12 +114,12 @@ mod tests {
             idle: Distr::Ascending { first: 5.0 },
         };
         let mut rng = Seed(1).stream("session", 0);
-        let mut period = SessionState::new(0);
+        let mut period = SessionState::new(Nanos::ZERO);
         assert_eq!(period.advance(&session, 12 * SECOND, &mut rng), SessionChange::BecameIdle(15 * SECOND));
         // Busy from 15 to 25, idle for 6, busy from 31 on.
         assert_eq!(period.advance(&session, 32 * SECOND, &mut rng), SessionChange::BecameBusy);
         assert_eq!(period.advance(&session, 41 * SECOND, &mut rng), SessionChange::BecameIdle(48 * SECOND));
         let nothing = Session { busy_s: Some(0.0), idle: Distr::Const(0.0), ..session };
-        assert_eq!(SessionState::new(0).advance(&nothing, SECOND, &mut rng), SessionChange::Busy);
+        assert_eq!(SessionState::new(Nanos::ZERO).advance(&nothing, SECOND, &mut rng), SessionChange::Busy);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use polygraph_link::{Link, Nanos, SECOND};
+use polygraph_link::{Link, Nanos};
 use polygraph_traffic::groups::PeerStatus;
 
 use super::Route;
@@ -13,7 +13,7 @@ use crate::group::RobotGroup;
 use crate::request::Request;
 
 /// How often the loop checks which processes to query.
-const CHECK_INTERVAL: Nanos = SECOND / 20;
+const CHECK_INTERVAL: Nanos = Nanos::from_millis(50);
 
 impl<L: Link> RobotGroup<L> {
     /// Takes note of a transaction that has ended. `first_hand` is the reply, if the server made it for this request.
@@ -29,7 +29,7 @@ impl<L: Link> RobotGroup<L> {
         let Some(marks) = first_hand.map(|reply| reply.marks) else { return };
         if let (Some(xact), Some(position)) = (marks.xact, marks.sync_position) {
             let (group, gone) = (xact.group, marks.gone);
-            let status = PeerStatus { group, position, waits: false, at: cx.now(), gone };
+            let status = PeerStatus { group, position, waits: false, at: cx.now().as_u64(), gone };
             self.peers.borrow_mut().record(status, robot, request.server);
         }
     }

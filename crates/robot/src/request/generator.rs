@@ -163,7 +163,7 @@ impl RequestGenerator {
             request.planned =
                 (1..=count).filter(|&index| request.wants_embedded(index, robot.embed_recur)).count() as u32;
             let is_kept = repeat && kind != RequestKind::Reload && field.catalog.cachable(&request.oid);
-            request.parts_from = due + if is_kept { 0 } else { nanos(field.page_delay) };
+            request.parts_from = due + if is_kept { Nanos::ZERO } else { nanos(field.page_delay) };
         }
         request
     }
@@ -242,13 +242,13 @@ impl RequestGenerator {
             RequestKind::Basic | RequestKind::Reload | RequestKind::Upload => kind,
         };
         let walk = &mut self.walks[self.foreign[profile]];
-        walk.world.make_repeatable(due, rng);
+        walk.world.make_repeatable(due.as_u64(), rng);
         let known_only = settings.field.rules.spares_new_objects() && !gives_all(kind, method);
         let repeat_wanted = rng.event(robot.behavior.recurrence * factors.recur) || known_only;
         let repeat = repeat_wanted && walk.world.can_repeat();
         let name = match repeat {
             true => walk.world.repeat(&robot.behavior.popularity, rng, |_| None).name,
-            false => walk.world.produce(due),
+            false => walk.world.produce(due.as_u64()),
         };
         let name = walk.number(name);
         let url = robot.trace.get((name % robot.trace.len().max(1) as u64) as usize);

@@ -56,13 +56,13 @@ mod tests {
 
     #[test]
     fn a_page_is_complete_when_its_last_part_is() {
-        let page = Page::new(5);
+        let page = Page::new(Nanos::new(5));
         page.enter();
         page.enter();
         assert_eq!(page.leave(Some(100)), None);
         assert_eq!(page.leave(Some(20)), None);
         assert_eq!(page.leave(Some(3)), Some(123));
-        let broken = Page::new(5);
+        let broken = Page::new(Nanos::new(5));
         broken.enter();
         assert_eq!(broken.leave(None), None);
         assert_eq!(broken.leave(Some(3)), None);

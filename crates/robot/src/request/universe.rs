@@ -71,7 +71,7 @@ impl Universe {
 
     /// Whether world number `world` of any galaxy has an object to request again at `due`.
     pub fn can_repeat(&mut self, world: usize, due: Nanos, rng: &mut Stream) -> bool {
-        self.local.worlds[world].make_repeatable(due, rng);
+        self.local.worlds[world].make_repeatable(due.as_u64(), rng);
         self.local.worlds[world].can_repeat()
             || self.remote.iter().any(|galaxy| galaxy.worlds[world].can_repeat())
     }
@@ -86,7 +86,7 @@ impl Universe {
         due: Nanos,
         rng: &mut Stream,
     ) -> ChosenObject {
-        self.local.worlds[world].make_repeatable(due, rng);
+        self.local.worlds[world].make_repeatable(due.as_u64(), rng);
         if let Some(popularity) = popularity
             && let Some(galaxy) = self.draw_galaxy(world, rng)
         {
@@ -101,7 +101,7 @@ impl Universe {
             let chosen = galaxy.worlds[world].repeat(popularity, rng, size_if_cachable);
             return ChosenObject { world: galaxy.id, name: chosen.name, hot: chosen.hot, repeat: true };
         }
-        let name = self.local.worlds[world].produce(due + nanos(field.settle));
+        let name = self.local.worlds[world].produce((due + nanos(field.settle)).as_u64());
         ChosenObject { world: self.local.id, name, hot: false, repeat: false }
     }
 

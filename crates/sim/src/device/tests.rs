@@ -247,7 +247,7 @@ fn requests_queue_and_take_their_time() {
     let bench = Bench::new(model, page(10, "Cache-Control: max-age=600\r\n"));
     let mut conns: Vec<VirtualConn> = (0..4).map(|_| bench.connect()).collect();
     for conn in &mut conns {
-        conn.send_at(0, get("/a", "").replace('\n', "\r\n").into_bytes());
+        conn.send_at(Nanos::ZERO, get("/a", "").replace('\n', "\r\n").into_bytes());
     }
     let mut arrived = Vec::new();
     for step in 1..=30 {

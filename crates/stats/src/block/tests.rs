@@ -1,4 +1,5 @@
 use super::*;
+use polygraph_link::Nanos;
 
 fn block(hits: u64, misses: u64) -> Block {
     let mut block = Block::new();
@@ -124,7 +125,7 @@ pub(crate) fn full() -> Block {
     (block.dns.lookups, block.dns.cache_hits) = (2, 1);
     block.validations.useful.record(1, 1);
     block.validations.useless.record(1, 1);
-    block.levels_mut().into_iter().for_each(|level| level.enter(0));
+    block.levels_mut().into_iter().for_each(|level| level.enter(Nanos::ZERO));
     block.close(1_000_000_000);
     block
 }

@@ -200,15 +200,16 @@ mod tests {
     use crate::counts::{AuthScheme, CloseKind};
     use crate::error::ErrorKind;
     use crate::recorder::Recorder;
+    use polygraph_link::Nanos;
 
     const SECOND: u64 = 1_000_000_000;
 
     /// Two seconds in the life of a loop in which something of everything happens.
     fn sample() -> Window {
         let recorder = Recorder::new();
-        recorder.news(0);
-        let tickets: Vec<_> = (0..2 * Class::COUNT).map(|_| recorder.begin(0)).collect();
-        tickets.into_iter().for_each(|ticket| recorder.end(ticket, SECOND));
+        recorder.news(Nanos::ZERO);
+        let tickets: Vec<_> = (0..2 * Class::COUNT).map(|_| recorder.begin(Nanos::ZERO)).collect();
+        tickets.into_iter().for_each(|ticket| recorder.end(ticket, Nanos::new(SECOND)));
         for (index, class) in Class::ALL.into_iter().enumerate() {
             for copy in 0..2u64 {
                 recorder.finish(&Finished {
@@ -221,24 +222,24 @@ mod tests {
                 });
             }
         }
-        recorder.read(recorder.begin(SECOND), 77);
-        recorder.error(ErrorKind::Timeout, 1, String::new);
-        recorder.error(ErrorKind::NoOriginChallenge, 1, String::new);
+        recorder.read(recorder.begin(Nanos::new(SECOND)), 77);
+        recorder.error(ErrorKind::Timeout, Nanos::new(1), String::new);
+        recorder.error(ErrorKind::NoOriginChallenge, Nanos::new(1), String::new);
         recorder.with(|block: &mut Block| {
             block.page(3_000_000, 5000, 4);
             block.challenge(AuthScheme::Basic, 407, 2_000, 800, true);
             block.retried = 3;
             block.close_connection(CloseKind::Busy, 4_000_000, 8);
             block.close_connection(CloseKind::Busy, 2_000_000, 2);
-            block.populus.set(0, 10);
-            block.populus.set(SECOND, 5);
-            block.waiting.enter(0);
-            block.waiting.leave(SECOND / 2);
-            (0..3).for_each(|_| block.conns.enter(0));
-            (0..2).for_each(|_| block.established.enter(0));
-            block.idle.enter(SECOND);
+            block.populus.set(Nanos::ZERO, 10);
+            block.populus.set(Nanos::new(SECOND), 5);
+            block.waiting.enter(Nanos::ZERO);
+            block.waiting.leave(Nanos::new(SECOND / 2));
+            (0..3).for_each(|_| block.conns.enter(Nanos::ZERO));
+            (0..2).for_each(|_| block.established.enter(Nanos::ZERO));
+            block.idle.enter(Nanos::new(SECOND));
         });
-        recorder.news(2 * SECOND)
+        recorder.news(Nanos::new(2 * SECOND))
     }
 
     #[test]
