@@ -44,8 +44,8 @@ pub struct Verdict {
     pub class: Result<Class, Box<TransactionFailure>>,
     /// What else is wrong with the reply.
     pub violations: Vec<Violation>,
-    /// Whether a cache may keep the object.
-    pub cachable: bool,
+    /// Whether the object is cachable, whatever the reply says ([`ReplyMeta::may_be_stored`]).
+    pub object_cachable: bool,
     /// Whether the request offered a hit.
     pub offered_hit: bool,
     /// If the request offered a hit but the reply is none, the reason.
@@ -67,19 +67,19 @@ pub fn judge(known: &Known<'_>, request: &Request, completed: &mut Completed) ->
     };
     let reply = &*completed.reply;
     let field = &known.settings.field;
-    // What is not ours is cachable if it says so (`docs/reference/models.md`, "Recurrence and hit ratio").
-    let cachable = match request.foreign {
-        Some(_) => reply.cachable,
+    // A foreign object is cachable if its reply may be stored (`docs/reference/models.md`, "Hit detection").
+    let object_cachable = match request.foreign {
+        Some(_) => reply.may_be_stored,
         None => field.catalog.cachable(&request.oid),
     };
     match class {
         Ok(class) => {
-            let offered_hit = class.is_basic() && request.repeat && cachable;
+            let offered_hit = class.is_basic() && request.repeat && object_cachable;
             let missed = offered_hit && class != Class::Hit;
             Verdict {
                 class: Ok(class),
                 violations: rules::violations(known, request, completed, class, problem),
-                cachable,
+                object_cachable,
                 offered_hit,
                 miss: missed.then(|| miss_cause(known, request, completed)),
             }
@@ -96,7 +96,7 @@ pub fn judge(known: &Known<'_>, request: &Request, completed: &mut Completed) ->
                 None => None,
             };
             let violations = violation.into_iter().collect();
-            Verdict { class: Err(failure), violations, cachable, offered_hit: false, miss: None }
+            Verdict { class: Err(failure), violations, object_cachable, offered_hit: false, miss: None }
         }
     }
 }
@@ -138,7 +138,7 @@ fn classify(
         417 if completed.exchange.continued.is_none() && request.sends.is_some() => {}
         _ if reply.is_redirect() => {
             let expected = is_expected_redirect(known, reply) || is_foreign(known, request);
-            return if expected { Ok(Class::RepToRedir) } else { failure(rules::unmarked_redirect(reply)) };
+            return if expected { Ok(Class::RepToRedir) } else { failure(rules::unexpected_redirect(reply)) };
         }
         401 | 403 | 407 => {
             return failure(rules::access_denied(reply, !known.profile.credentials.is_empty()));
@@ -178,6 +178,8 @@ fn is_second_hand(request: &Request, reply: &ReplyMeta) -> bool {
     reply.marks.xact.is_some() && !is_first_hand(request, reply)
 }
 
+/// The class of a successful transaction that is neither cut nor refused and whose reply is no redirect
+/// (`docs/reference/models.md`, "Transaction classes").
 fn class_of(request: &Request, reply: &ReplyMeta) -> Class {
     match (request.cause, request.kind, request.method) {
         (Cause::Redirected, ..) => Class::RedirectedReq,
@@ -189,7 +191,7 @@ fn class_of(request: &Request, reply: &ReplyMeta) -> Class {
         (.., Method::Post) => Class::Post,
         (.., Method::Put) => Class::Put,
         _ if is_second_hand(request, reply) => Class::Hit,
-        _ if reply.cachable => Class::Miss,
+        _ if reply.may_be_stored => Class::Miss,
         _ => Class::Uncachable,
     }
 }
@@ -200,7 +202,7 @@ fn miss_cause(known: &Known<'_>, request: &Request, completed: &Completed) -> Mi
     if request.foreign.is_some() || reply.marks.xact.is_none() {
         return MissCause::Unmarked;
     }
-    if !reply.cachable {
+    if !reply.may_be_stored {
         return MissCause::Forbidden;
     }
     let (catalog, oid) = (&known.settings.field.catalog, &request.oid);

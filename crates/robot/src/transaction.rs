@@ -363,7 +363,7 @@ impl<L: Link> RobotGroup<L> {
         }
         let mut history = self.history.borrow_mut();
         let whole = reply.status == 200 && request.method == Method::Get && request.kind.fills();
-        if !verdict.cachable {
+        if !verdict.object_cachable {
             history.keep_requester(request.xact, robot);
         } else if class == Class::Abort {
             history.cut(&request.oid, reply.coding);
@@ -374,7 +374,7 @@ impl<L: Link> RobotGroup<L> {
             remembered.age_ms = history.delivered(&request.oid, reply.coding, delivery);
         }
         drop(history);
-        self.keep_embedded(robot, request, whole && verdict.cachable && class.is_basic());
+        self.keep_embedded(robot, request, whole && verdict.object_cachable && class.is_basic());
         remembered
     }
 

@@ -5,17 +5,17 @@ use serde::{Deserialize, Serialize};
 use crate::fold::{Fold, fold_fields};
 use crate::histogram::Histogram;
 
-/// The class of a successful transaction. Each transaction has exactly one class: the first that fits in this order: abort, unsuccessful authentication, the three basic classes, reply with a redirect,
-/// redirected request, conditional request, reload, range, method.
+/// The class of a successful transaction. Each transaction has exactly one class. `docs/reference/models.md`, "Transaction classes",
+/// lists the conditions in the order in which robots and servers try them.
 ///
 /// Only the basic classes take part in hit ratios: plain GETs without any of the other properties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Class {
-    /// Basic: answered by the device without asking the server for this request.
+    /// Basic: the reply was made for another request. Servers do not see these.
     Hit,
-    /// Basic: answered first hand by the server, cachable (a *fill* of the cache).
+    /// Basic: no hit, and the reply may be stored (a *fill* of the cache). For servers: the object is cachable.
     Miss,
-    /// Basic: answered first hand by the server, not cachable.
+    /// Basic: no hit, and the reply must not be stored. For servers: the object is not cachable.
     Uncachable,
     /// Either side ended the transaction on purpose before its end.
     Abort,

@@ -11,7 +11,7 @@
 //!
 //! * **Histograms have two forms**: an array of counters while they are filled, a list of used bins when they are read from a log, so that the report of a
 //!   long run fits in memory. Sums are exact, percentiles within 0.1 %. Breakdowns keep one digit (6 %): 2 KB instead of 94 KB, and a tenth of the log.
-//! * **One class per transaction** ([`Class`]): the first that fits. Rare things are counted separately and subtracted from the whole, so
+//! * **One class per transaction** ([`Class`]). Rare things are counted separately and subtracted from the whole, so
 //!   that usual transactions pay nothing for them.
 //! * **Blocks fold by a macro that names every field**: a forgotten field does not compile. Blocks are stored by position, so a new field needs a new log version.
 //! * **Errors have numbers** ([`ErrorKind`]): one table gives every class its name, side, effect, nature and advice. Logs hold the numbers.

@@ -49,9 +49,11 @@ pub(super) fn classes(t: &mut FigureTable) {
         }
     }
     t.add_count_and_bytes("embedded", "transactions for parts of pages", |s| s.block.embedded);
-    t.add_count_and_bytes("direct", "transactions asked for directly", |s| CountAndBytes {
-        count: s.block.ok_count() - s.block.embedded.count.min(s.block.ok_count()),
-        bytes: (s.block.ok_bytes() as u64).saturating_sub(s.block.embedded.bytes),
+    t.add_count_and_bytes("direct", "successful transactions that are not for parts of pages", |s| {
+        CountAndBytes {
+            count: s.block.ok_count() - s.block.embedded.count.min(s.block.ok_count()),
+            bytes: (s.block.ok_bytes() as u64).saturating_sub(s.block.embedded.bytes),
+        }
     });
     t.add_histogram("page.rptm", "time of complete pages", Unit::Ms, 1e-3, |s| s.block.pages.rptm_us.clone());
     t.add_histogram("page.size", "size of complete pages, all replies", Unit::Bytes, 1.0, |s| {

@@ -64,8 +64,10 @@ pub struct ReplyMeta {
     pub status: u16,
     /// The header fields of the benchmark.
     pub marks: Marks,
-    /// Whether a shared cache may keep the reply: `Cache-Control` has no `no-cache`, `no-store` or `private`, and `Pragma` no `no-cache`.
-    pub cachable: bool,
+    /// Whether a shared cache may store the reply: `Cache-Control` has none of the bare directives `no-cache`, `no-store` and
+    /// `private`, and `Pragma` has no `no-cache`. Other fields and directives do not matter (`docs/reference/models.md`, "Hit
+    /// detection").
+    pub may_be_stored: bool,
     /// Whether the sender leaves the connection open.
     pub keep_alive: bool,
     /// Size of head and framing in bytes.
@@ -341,7 +343,7 @@ fn read_meta(reply: &ReplyHead<'_, '_>, to_head: bool) -> (Box<ReplyMeta>, Resul
     let mut meta = Box::<ReplyMeta>::default();
     let mut connection = ConnectionFields::default();
     meta.status = reply.status;
-    meta.cachable = true;
+    meta.may_be_stored = true;
     for header in reply.headers {
         if !meta.marks.see(header) {
             read_field(&mut meta, &mut connection, header);
@@ -364,7 +366,7 @@ fn read_field(meta: &mut ReplyMeta, connection: &mut ConnectionFields, header: &
     match name.len() {
         3 if is("Age") => meta.age = body::parse_decimal(value),
         4 if is("Date") => meta.date = time(),
-        6 if is("Pragma") => meta.cachable &= !has("no-cache"),
+        6 if is("Pragma") => meta.may_be_stored &= !has("no-cache"),
         6 if is("Server") => meta.rare_mut().server = Some(value.to_vec()),
         7 if is("Expires") => meta.expires = time(),
         8 if is("Location") => meta.rare_mut().location = Some(value.to_vec()),
@@ -374,7 +376,7 @@ fn read_field(meta: &mut ReplyMeta, connection: &mut ConnectionFields, header: &
         12 if is("Content-Type") => meta.rare_mut().content_type = Some(value.to_vec()),
         13 if is("Last-Modified") => meta.last_modified = time(),
         13 if is("Cache-Control") => {
-            meta.cachable &= !head::items(value).any(forbids_copies);
+            meta.may_be_stored &= !head::items(value).any(forbids_storing);
         }
         13 if is("Content-Range") => {
             let range = ContentRange::parse(value);
@@ -400,7 +402,7 @@ fn read_field(meta: &mut ReplyMeta, connection: &mut ConnectionFields, header: &
 }
 
 /// A directive of `Cache-Control` that keeps a reply out of shared stores.
-fn forbids_copies(directive: &[u8]) -> bool {
+fn forbids_storing(directive: &[u8]) -> bool {
     let words: [&[u8]; 3] = [b"no-cache", b"private", b"no-store"];
     words.iter().any(|word| directive.eq_ignore_ascii_case(word))
 }

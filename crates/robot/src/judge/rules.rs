@@ -52,7 +52,7 @@ pub(super) fn violations(
     }
     let second_hand = is_second_hand(request, reply);
     let copy = class == Class::Hit || second_hand && matches!(class, Class::Ims200 | Class::Ims304);
-    if copy && !(reply.cachable && settings.field.catalog.cachable(&request.oid)) {
+    if copy && !(reply.may_be_stored && settings.field.catalog.cachable(&request.oid)) {
         let detail = "a stored reply that must not be stored";
         found.push(stored_reply(ErrorKind::UncachableHit, detail, request, reply));
     }
@@ -195,16 +195,19 @@ pub(super) fn foreign_reply(
     })
 }
 
-/// A redirect of the device instead of the object.
-pub(super) fn unmarked_redirect(reply: &ReplyMeta) -> Violation {
+/// A redirect that no server of the test sent: it has no marks, or no server of the test redirects.
+pub(super) fn unexpected_redirect(reply: &ReplyMeta) -> Violation {
     let location = reply.rare.as_deref().and_then(|rare| rare.location.as_deref());
     let to = location.map_or_else(
         || "without a location".to_owned(),
         |to| format!("to {}", String::from_utf8_lossy(&to[..to.len().min(100)])),
     );
-    let detail = format!("status {} {to}, no X- headers", reply.status);
-    let violation = Violation::new(ErrorKind::UnmarkedRedirect, detail.clone());
-    violation.expected("the object, or a redirect with the marks of our servers", detail)
+    let (why, expected) = match reply.is_marked() {
+        true => ("although our servers send no redirects", "the object"),
+        false => ("without X- headers", "the object, or a redirect with the marks of our servers"),
+    };
+    let detail = format!("status {} {to}, {why}", reply.status);
+    Violation::new(ErrorKind::UnmarkedRedirect, detail.clone()).expected(expected, detail)
 }
 
 /// A reply that denies access.

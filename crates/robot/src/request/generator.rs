@@ -295,11 +295,11 @@ impl RequestGenerator {
         }
     }
 
-    /// The request for an object embedded in `container`, or for the target of a redirect of it. It has the kind of the original
-    /// request (`docs/reference/models.md`, "Recognition of embedded objects").
-    pub fn follow_up(&mut self, container: &Request, cause: Cause, oid: Oid, now: Nanos) -> Request {
-        // The ranges belong to the container, and its body is not sent again.
-        let kind = match container.kind {
+    /// The request that follows from the reply to `earlier`: for an embedded object, or for the target of a redirect
+    /// (`docs/reference/models.md`, "Recognition of embedded objects" and "Redirects"). It has the kind of the earlier request unless
+    /// that cannot be: ranges and bodies are not sent again.
+    pub fn follow_up(&mut self, earlier: &Request, cause: Cause, oid: Oid, now: Nanos) -> Request {
+        let kind = match earlier.kind {
             RequestKind::Range | RequestKind::Upload => RequestKind::Basic,
             kind => kind,
         };
@@ -313,11 +313,11 @@ impl RequestGenerator {
             sends: None,
             ranges: None,
             foreign: None,
-            redirects: if cause == Cause::Redirected { container.redirects + 1 } else { 0 },
+            redirects: if cause == Cause::Redirected { earlier.redirects + 1 } else { 0 },
             planned: 0,
             launched: Cell::new(0),
-            seed: container.seed ^ oid.hash(),
-            ..container.clone()
+            seed: earlier.seed ^ oid.hash(),
+            ..earlier.clone()
         }
     }
 

@@ -14,7 +14,8 @@ use crate::group::RobotGroup;
 use crate::record;
 use crate::request::{Cause, Request};
 
-/// Number of redirects in a row that a robot follows. Browsers give up after about as many (WHATWG Fetch, section 4.4), and a
+/// Number of redirects in a row that a robot follows. It does not follow the next one and notes it (`c208`); the transaction that
+/// brought it is successful. Browsers give up after about as many (WHATWG Fetch, section 4.4), and a
 /// device that redirects in circles must not turn robots into a flood.
 const MAX_REDIRECTS: u32 = 20;
 

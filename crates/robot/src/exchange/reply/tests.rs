@@ -33,7 +33,7 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nCache-Control: private
 fn pieces_do_not_matter() {
     for step in 1..OK.len() + 1 {
         let (facts, rest) = read(OK, step, false).unwrap().unwrap();
-        assert_eq!((facts.status, facts.cachable, facts.keep_alive), (200, false, true));
+        assert_eq!((facts.status, facts.may_be_stored, facts.keep_alive), (200, false, true));
         assert_eq!((facts.body_bytes, facts.size(), rest), (5, OK.len() as u64, 0));
     }
     let two = OK.repeat(2);
