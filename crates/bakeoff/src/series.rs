@@ -93,7 +93,7 @@ pub struct SeriesContext<'a> {
     /// Finds devices.
     pub find: &'a FindDevice<'a>,
     /// Receives progress and events.
-    pub tell: &'a mut dyn FnMut(SeriesNote),
+    pub notify: &'a mut dyn FnMut(SeriesNote),
 }
 
 /// A bake-off at work.
@@ -164,8 +164,8 @@ impl<'a> Series<'a> {
         Ok(self.journal.note(now(), event)?)
     }
 
-    fn tell(&mut self, text: impl Into<String>) {
-        (self.stage.tell)(SeriesNote::Event(text.into()));
+    fn notify(&mut self, text: impl Into<String>) {
+        (self.stage.notify)(SeriesNote::Event(text.into()));
     }
 
     /// What is known so far.
@@ -182,7 +182,7 @@ impl<'a> Series<'a> {
         let done: usize = self.progress.devices.values().map(|standing| standing.ended.len()).sum();
         let eta = text::duration(self.left_s().round());
         let before = if done > 0 { format!("{done} runs are done; ") } else { String::new() };
-        self.tell(format!("{before}{left} steps to go, about {eta}"));
+        self.notify(format!("{before}{left} steps to go, about {eta}"));
         while let Some(step) = order::next(self.plan, &self.progress) {
             let went_on = match step {
                 BakeoffStep::Network => self.network()?,
@@ -218,7 +218,7 @@ impl<'a> Series<'a> {
         let mbit_s = network::throughput(Duration::from_secs_f64(seconds), &mut self.stop)
             .map_err(SeriesError::io("measure the network's throughput"))?;
         let Some(mbit_s) = mbit_s else { return Ok(false) };
-        self.tell(format!(
+        self.notify(format!(
             "network between robots and servers: {} Mbit/s over {}",
             text::number(Some(mbit_s), 0),
             text::duration(seconds)
@@ -235,7 +235,7 @@ impl<'a> Series<'a> {
         let lead = self.lead("no proxy");
         let Some(ran) = self.child("no-proxy", &place, words, seconds, &lead)? else { return Ok(false) };
         let (status, reason) = self.judge(&ran);
-        self.tell(format!("no proxy at {rate} requests per second: {} ({reason})", status.word()));
+        self.notify(format!("no proxy at {rate} requests per second: {} ({reason})", status.word()));
         let run = self.relative(&ran.directory);
         self.note(JournalEvent::NoProxy { rate, run, status, reason })?;
         Ok(true)
@@ -270,7 +270,11 @@ impl<'a> Series<'a> {
             self.close()?;
         }
         let status = if fell { AttemptStatus::Failed } else { status };
-        self.tell(format!("{name} at {rate}/s, run {attempt}: {} ({})", status.word(), ran.figures(&reason)));
+        self.notify(format!(
+            "{name} at {rate}/s, run {attempt}: {} ({})",
+            status.word(),
+            ran.figures(&reason)
+        ));
         let run = self.relative(&ran.directory);
         let figures = ran.facts.as_ref().ok().map(MainFigures::of);
         self.note(JournalEvent::End { device: name, rate, attempt, run, status, reason, cpu_s, figures })?;
@@ -286,7 +290,7 @@ impl<'a> Series<'a> {
         let device = &self.plan.devices[index];
         let wrong = |problem| SeriesError::Device { name: device.name.clone(), problem };
         let mut session = DeviceSession::start(device, index, self.stage.find).map_err(wrong)?;
-        self.tell(format!("{}: {}", device.name, session.summary()));
+        self.notify(format!("{}: {}", device.name, session.summary()));
         let (facts, checks) = (session.facts(), session.checks());
         self.note(JournalEvent::Up { device: device.name.clone(), facts, checks })?;
         // A device elsewhere keeps what it has when this program ends.
@@ -312,7 +316,7 @@ impl<'a> Series<'a> {
         while begin.elapsed() < gap {
             let left = gap.saturating_sub(begin.elapsed());
             let lead = self.lead(&device.name);
-            (self.stage.tell)(SeriesNote::Progress(format!(
+            (self.stage.notify)(SeriesNote::Progress(format!(
                 "{lead}: rests for {} s",
                 left.as_secs_f64().ceil()
             )));
@@ -358,9 +362,9 @@ impl<'a> Series<'a> {
     ) -> Result<Option<child::CompletedRun>, SeriesError> {
         let limit = Duration::from_secs_f64(seconds + self.plan.workload.cool_s) + PATIENCE;
         let child = ChildRun { program: &self.stage.program, label, place, words, limit };
-        let tell = &mut self.stage.tell;
+        let notify = &mut self.stage.notify;
         let outcome =
-            child.run(&mut self.stop, |line| tell(SeriesNote::Progress(format!("{lead}: {line}"))))?;
+            child.run(&mut self.stop, |line| notify(SeriesNote::Progress(format!("{lead}: {line}"))))?;
         match outcome {
             ChildOutcome::Completed(ran) => Ok(Some(*ran)),
             ChildOutcome::Stopped => Ok(None),

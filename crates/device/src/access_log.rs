@@ -175,8 +175,8 @@ impl LogFormat {
             digits => std::str::from_utf8(digits).ok()?.parse().ok()?,
         };
         // A line that is not a proper request may end before that column.
-        let told = self.plain.as_ref().and_then(|plain| Some((plain, column(plain.column)?)));
-        let plain = told.is_some_and(|(plain, column)| matches(plain.text.as_bytes(), column));
+        let selected = self.plain.as_ref().and_then(|plain| Some((plain, column(plain.column)?)));
+        let plain = selected.is_some_and(|(plain, column)| matches(plain.text.as_bytes(), column));
         Some(Line { result: column(self.result_column)?, bytes, plain })
     }
 }

@@ -120,7 +120,7 @@ impl<L: Link> Resolver<L> {
         for &server in &self.config.servers {
             self.stats.borrow_mut().queries += 1;
             let begin = self.link.now();
-            match self.ask(server, from, name, begin).await {
+            match self.query(server, from, name, begin).await {
                 Ok(answer) => {
                     let response_us = self.link.now().saturating_sub(begin).as_micros();
                     let mut stats = self.stats.borrow_mut();
@@ -140,7 +140,7 @@ impl<L: Link> Resolver<L> {
         (Err(LookupError::new(attempts)), 0)
     }
 
-    async fn ask(
+    async fn query(
         &self,
         server: SocketAddr,
         from: Option<IpAddr>,

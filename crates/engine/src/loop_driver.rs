@@ -239,7 +239,7 @@ impl<L: Link> LoopDriver<L> {
         self.channels.live.publish(Counts::new(self.recorder.totals(), self.connections + opened));
         self.send_peer_update();
         if self.context.timeline.deltas_wanted() && matches!(self.role, LoopRole::Robots { .. }) {
-            self.channels.live.add_delta(&self.recorder.news(self.link.now()));
+            self.channels.live.add_delta(&self.recorder.take_delta(self.link.now()));
         }
     }
 

@@ -72,7 +72,7 @@ pub struct ReplyContext<'a> {
     /// The object to which the client is redirected.
     pub redirect: Option<Oid>,
     /// A world that the client may not know.
-    pub news: Option<WorldMark>,
+    pub remote_world: Option<WorldMark>,
     /// The least known position in the schedule of phases, and a group of processes that was given up.
     pub phases: Option<(u64, Option<UniqId>)>,
 }
@@ -419,8 +419,8 @@ impl ReplyWriter<'_> {
             let mark = XactMark { group: self.config.group, id: xact.id.mutant(), flags: 0 };
             head.add(Field::XXact, |out| mark.write(out));
         }
-        if let Some(news) = &self.about.news {
-            head.add(Field::XRemWorld, |out| news.write(out));
+        if let Some(world) = &self.about.remote_world {
+            head.add(Field::XRemWorld, |out| world.write(out));
         }
         if let Some((position, gone)) = self.about.phases {
             head.add(Field::XPhaseSyncPos, |out| decimal::write(out, position));

@@ -469,7 +469,7 @@ impl<L: Link> Server<L> {
                 last: transaction.last,
                 refuse_body: transaction.refuse_body,
                 redirect: self.redirect(request),
-                news: self.exchange_worlds(request),
+                remote_world: self.exchange_worlds(request),
                 phases: origin.phase_fields(&request.marks),
             },
         };
@@ -483,7 +483,7 @@ impl<L: Link> Server<L> {
             let sent = self.send_some(conn, &head, &body)?;
             body.advance(sent.saturating_sub(head.len()) as u64);
             let begun = (0 < sent && (sent as u64) < size).then(|| self.now());
-            let told = Sent {
+            let sent_reply = Sent {
                 status: reply.status,
                 size,
                 is_cut: reply.is_cut,
@@ -491,7 +491,7 @@ impl<L: Link> Server<L> {
                 begun,
                 custom: self.profile().custom_scope.contains(reply.status),
             };
-            (body, head[sent.min(head.len())..].to_vec(), told)
+            (body, head[sent.min(head.len())..].to_vec(), sent_reply)
         };
         self.send_rest(conn, &unsent, &mut body, &mut sent.begun).await?;
         Ok(sent)

@@ -53,7 +53,7 @@ struct Inner {
     /// Of the intervals before the current one.
     before: Cell<Totals>,
     unfinished: RefCell<InFlightTransactions>,
-    news: RefCell<DeltaState>,
+    delta: RefCell<DeltaState>,
     taker: RefCell<TransactionSampler>,
     dump: Cell<DumpPlan>,
     dumps: RefCell<Dumps>,
@@ -65,9 +65,9 @@ struct DeltaState {
     /// Time of the last delta in nanoseconds; `None` before the first one.
     until: Option<u64>,
     /// What the current block had counted at that time.
-    told: Window,
+    counted: Window,
     /// What was counted since, in blocks that were handed over.
-    untold: Window,
+    unread: Window,
 }
 
 impl Default for Recorder {
@@ -85,7 +85,7 @@ impl Recorder {
             errors: RefCell::default(),
             before: Cell::default(),
             unfinished: RefCell::default(),
-            news: RefCell::default(),
+            delta: RefCell::default(),
             taker: RefCell::default(),
             dump: Cell::default(),
             dumps: RefCell::default(),
@@ -113,7 +113,7 @@ impl Recorder {
     /// Counts a successful transaction.
     pub fn finish(&self, done: &Finished) {
         self.with(|block| block.finish(done));
-        self.0.news.borrow_mut().untold.finish(done);
+        self.0.delta.borrow_mut().unread.finish(done);
     }
 
     /// Counts a reply of a transaction that failed, see [`Block::fail`].
@@ -129,30 +129,30 @@ impl Recorder {
 
     /// What was counted since the last call, for live views and load controllers, which cannot wait for the end of the
     /// interval. The first call starts the counting.
-    pub fn news(&self, now: Nanos) -> Window {
+    pub fn take_delta(&self, now: Nanos) -> Window {
         let now_ns = now.as_u64();
-        self.note_news(now_ns);
-        let mut news = self.0.news.borrow_mut();
-        let carried = news.untold.carry();
-        let mut told = std::mem::replace(&mut news.untold, carried);
-        told.live = self.0.unfinished.borrow().sums(now_ns);
-        told
+        self.update_delta(now_ns);
+        let mut delta = self.0.delta.borrow_mut();
+        let carried = delta.unread.carry();
+        let mut taken = std::mem::replace(&mut delta.unread, carried);
+        taken.live = self.0.unfinished.borrow().sums(now_ns);
+        taken
     }
 
-    fn note_news(&self, now_ns: u64) {
+    fn update_delta(&self, now_ns: u64) {
         let mut block = self.0.block.borrow_mut();
-        let mut news = self.0.news.borrow_mut();
+        let mut delta = self.0.delta.borrow_mut();
         block.close(now_ns);
-        let seconds = now_ns.saturating_sub(news.until.unwrap_or(now_ns)) as f64 * 1e-9;
-        let whole = Window::take(&mut block, news.told.seconds() + seconds);
-        let fresh = whole.since(&news.told);
-        if news.until.is_some() {
-            news.untold.append(&fresh);
+        let seconds = now_ns.saturating_sub(delta.until.unwrap_or(now_ns)) as f64 * 1e-9;
+        let whole = Window::take(&mut block, delta.counted.seconds() + seconds);
+        let fresh = whole.since(&delta.counted);
+        if delta.until.is_some() {
+            delta.unread.append(&fresh);
         } else {
-            news.untold = fresh.carry();
+            delta.unread = fresh.carry();
         }
-        news.until = Some(now_ns);
-        news.told = whole;
+        delta.until = Some(now_ns);
+        delta.counted = whole;
     }
 
     /// Takes the next `capacity` good transactions for a sample.
@@ -228,9 +228,9 @@ impl Recorder {
     pub fn hand_over(&self, mut fresh: Box<Block>, now: Nanos) -> (Box<Block>, Vec<ErrorSample>) {
         let now_ns = now.as_u64();
         self.0.before.set(self.totals());
-        if self.0.news.borrow().until.is_some() {
-            self.note_news(now_ns);
-            self.0.news.borrow_mut().told = Window::default();
+        if self.0.delta.borrow().until.is_some() {
+            self.update_delta(now_ns);
+            self.0.delta.borrow_mut().counted = Window::default();
         }
         let mut block = self.0.block.borrow_mut();
         block.close(now_ns);
@@ -284,7 +284,7 @@ mod tests {
         };
         finish(9, recorder.begin(Nanos::ZERO));
         recorder.with(|block| block.auth_steps[1].record(3, 8));
-        let before = recorder.news(Nanos::new(SECOND));
+        let before = recorder.take_delta(Nanos::new(SECOND));
         assert_eq!((before.ended(), before.seconds()), (0, 0.0), "nobody had asked");
         let (first, second) = (recorder.begin(Nanos::new(SECOND)), recorder.begin(Nanos::new(SECOND)));
         recorder.read(second, 100);
@@ -293,15 +293,15 @@ mod tests {
         recorder.error(ErrorKind::Timeout, Nanos::new(30), || "first".into());
         recorder.hand_over(Box::new(Block::new()), Nanos::new(2 * SECOND));
         finish(10, recorder.begin(Nanos::new(2 * SECOND)));
-        let news = recorder.news(Nanos::new(3 * SECOND));
-        let all = news.all();
+        let delta = recorder.take_delta(Nanos::new(3 * SECOND));
+        let all = delta.all();
         assert_eq!((all.rptm_us.sum, all.rptm_us.min(), all.rptm_us.max()), (30.0, Some(10), Some(20)));
-        assert_eq!((news.offered[1], news.authenticated.size.count), (all, 1));
-        assert_eq!((news.auth_steps.size.sum, news.auth_steps.rptm_us.max()), (9.0, Some(4)));
-        assert_eq!((news.failed, news.ended(), news.seconds()), (1, 3, 2.0));
-        assert_eq!((news.xacts.entered, news.xacts.left, news.xacts.last), (3, 2, 1));
-        assert_eq!((news.live.size.sum, news.live.rptm_us.sum), (100.0, 2e6));
-        let quiet = recorder.news(Nanos::new(5 * SECOND));
+        assert_eq!((delta.offered[1], delta.authenticated.size.count), (all, 1));
+        assert_eq!((delta.auth_steps.size.sum, delta.auth_steps.rptm_us.max()), (9.0, Some(4)));
+        assert_eq!((delta.failed, delta.ended(), delta.seconds()), (1, 3, 2.0));
+        assert_eq!((delta.xacts.entered, delta.xacts.left, delta.xacts.last), (3, 2, 1));
+        assert_eq!((delta.live.size.sum, delta.live.rptm_us.sum), (100.0, 2e6));
+        let quiet = recorder.take_delta(Nanos::new(5 * SECOND));
         assert_eq!(
             (quiet.ended(), quiet.xacts.last, quiet.xacts.integral, quiet.seconds()),
             (0, 1, 2.0, 2.0)

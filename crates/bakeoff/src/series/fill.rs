@@ -75,7 +75,7 @@ impl Series<'_> {
         };
         let seconds = begin.elapsed().as_secs_f64();
         let share = growth.map(|growth| 100.0 * growth as f64 / last.max(1) as f64);
-        self.tell(format!(
+        self.notify(format!(
             "{}: filled with {} in {}{}",
             device.name,
             text::bytes(Some(bytes as f64)),
@@ -115,7 +115,7 @@ impl Series<'_> {
             device.name,
             100.0 * before as f64 / size.max(1) as f64
         );
-        (self.stage.tell)(SeriesNote::Progress(lead.clone()));
+        (self.stage.notify)(SeriesNote::Progress(lead.clone()));
         let place = self.directory.join(&device.name).join("fill");
         let seconds = part as f64 / LEAST_SPEED;
         let Some(ran) = self.child("fill", &place, words, seconds, &lead)? else { return Ok(None) };

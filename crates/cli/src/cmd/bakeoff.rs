@@ -179,7 +179,7 @@ fn reach_devices(plan: &BakeoffPlan) -> Result<(), Failure> {
 
 fn work(plan: &BakeoffPlan, path: &Path, directory: &Path) -> Result<SeriesEnd, Failure> {
     let mut progress = Progress::new(None);
-    let mut tell = |note: SeriesNote| match note {
+    let mut notify = |note: SeriesNote| match note {
         SeriesNote::Event(text) => {
             progress.clear();
             output::note(&text);
@@ -188,7 +188,7 @@ fn work(plan: &BakeoffPlan, path: &Path, directory: &Path) -> Result<SeriesEnd, 
     };
     let program = std::env::current_exe()
         .map_err(|e| Failure::setup(anyhow::anyhow!("cannot find the program file: {e}")))?;
-    let stage = SeriesContext { program, find: &find, tell: &mut tell };
+    let stage = SeriesContext { program, find: &find, notify: &mut notify };
     let mut series = Series::open(plan, directory, stage).map_err(Failure::setup)?;
     // Reports need the plan, including the files that it names, as it is carried out.
     gather::keep_plan(path, plan, directory).map_err(Failure::setup)?;

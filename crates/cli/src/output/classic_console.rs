@@ -7,7 +7,7 @@ use polygraph_report::console::{ConsoleForm, ConsoleLine, ConsoleSpan, stamp};
 use polygraph_report::lr::end_reason;
 use polygraph_stats::{Header, Interval, Record};
 
-use super::say;
+use super::print_out;
 
 /// The console of one side, as the original prints it. Statistics lines have the form of generation 1.x if options describe
 /// the test, and that of generation 4, with a time stamp before every line, if a workload file does.
@@ -62,15 +62,15 @@ impl ClassicConsole {
                 self.line(header, ConsoleSpan::Phase, *phase, *at_ns, &Scope::of_intervals(intervals));
             }
             Record::Comment { at_ns, text, level } if *level <= self.verbosity => {
-                text.lines().for_each(|line| say!("{}{line}", self.stamp(*at_ns)));
+                text.lines().for_each(|line| print_out!("{}{line}", self.stamp(*at_ns)));
             }
             Record::ErrorSample { at_ns, kind, detail, .. } if self.verbosity >= 1 => {
-                say!("{}error: ({}) {}: {detail}", self.stamp(*at_ns), kind.number(), kind.text());
+                print_out!("{}error: ({}) {}: {detail}", self.stamp(*at_ns), kind.number(), kind.text());
             }
             Record::End { reason, unfinished, .. } => {
-                say!("shutdown reason: {}", end_reason(reason));
+                print_out!("shutdown reason: {}", end_reason(reason));
                 if *unfinished > 0 && self.verbosity >= 1 {
-                    say!("{unfinished} transactions did not finish");
+                    print_out!("{unfinished} transactions did not finish");
                 }
             }
             _ => {}
@@ -86,6 +86,6 @@ impl ClassicConsole {
             ok_so_far: self.ok_so_far,
             scope,
         };
-        say!("{}", line.text(self.form));
+        print_out!("{}", line.text(self.form));
     }
 }

@@ -19,27 +19,27 @@ pub use self::run_console::RunConsole;
 // The macros of the standard library panic when the reader is gone (`polygraph run | head -1`), which must not end a test.
 
 /// Prints a line to standard output.
-macro_rules! say {
+macro_rules! print_out {
     ($($arg:tt)*) => {{
         let _ = writeln!(std::io::stdout().lock(), $($arg)*);
     }};
 }
 
 /// Prints a line to standard error.
-macro_rules! tell {
+macro_rules! print_err {
     ($($arg:tt)*) => {{
         let _ = writeln!(std::io::stderr().lock(), $($arg)*);
     }};
 }
 
 /// Prints text to standard error.
-macro_rules! tell_raw {
+macro_rules! write_err {
     ($($arg:tt)*) => {{
         let _ = write!(std::io::stderr().lock(), $($arg)*);
     }};
 }
 
-use {say, tell, tell_raw};
+use {print_err, print_out, write_err};
 
 /// Prints a result.
 pub fn print(text: &str) {
@@ -49,17 +49,17 @@ pub fn print(text: &str) {
 
 /// Prints a message.
 pub fn note(text: &str) {
-    tell!("{text}");
+    print_err!("{text}");
 }
 
 /// Prints formatted text to standard error.
 pub fn note_raw(text: &str) {
-    tell_raw!("{text}");
+    write_err!("{text}");
 }
 
 /// Prints a warning.
 pub fn warn(text: &str) {
-    tell!("warning: {text}");
+    print_err!("warning: {text}");
 }
 
 /// Prints a message of the runner.
@@ -86,7 +86,7 @@ pub fn failure(failure: &Failure) -> ExitCode {
     }
     match failure.kind {
         FailureKind::Verdict => print(&format!("{text}\n")),
-        _ => tell!("error: {text}"),
+        _ => print_err!("error: {text}"),
     }
     exit::of_failure(failure)
 }
@@ -98,7 +98,7 @@ pub fn usage(error: &clap::Error, words: &[String]) -> ExitCode {
     if error.kind() == clap::error::ErrorKind::ArgumentConflict && is_workload {
         let hint = "to change what a workload file describes, use --set NAME=VALUE, for example --set ReqRate=100/sec; \
             `polygraph check FILE` shows what the workload does";
-        tell!("\nhint: {hint}");
+        print_err!("\nhint: {hint}");
     }
     ExitCode::from(if error.use_stderr() { exit::USAGE } else { exit::OK })
 }

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write};
 use polygraph_report::console::stamp;
 use polygraph_stats::{Header, Interval, Record, Side};
 
-use super::{columns, tell, tell_raw};
+use super::{columns, print_err, write_err};
 
 /// The progress line of a run: what it measures now, and when it ends. On a terminal the line is rewritten in place;
 /// elsewhere a new line appears every ten seconds.
@@ -31,17 +31,17 @@ impl Progress {
         if self.in_place {
             // The part of a line that is wider than the terminal would not be replaced.
             let fitting: String = text.chars().take(columns().saturating_sub(1)).collect();
-            tell_raw!("\r{fitting}\x1b[K");
+            write_err!("\r{fitting}\x1b[K");
             let _ = std::io::stderr().flush();
         } else {
-            tell!("{text}");
+            print_err!("{text}");
         }
     }
 
     /// Removes the line.
     pub fn clear(&mut self) {
         if self.in_place {
-            tell_raw!("\r\x1b[K");
+            write_err!("\r\x1b[K");
         }
     }
 
@@ -61,7 +61,7 @@ impl Progress {
             Record::Interval(interval) => self.interval(header, interval),
             Record::Comment { at_ns, level: 0, text } => {
                 self.clear();
-                tell!("{}{text}", stamp(*at_ns as f64 * 1e-9));
+                print_err!("{}{text}", stamp(*at_ns as f64 * 1e-9));
             }
             Record::End { .. } => self.clear(),
             _ => {}

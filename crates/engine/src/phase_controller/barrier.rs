@@ -84,8 +84,8 @@ impl Barrier {
     /// A group that a process waits for in vain: this process if it waits at `waits`, or any process that is further.
     /// The time without a status counts from the last status of the group, but not from before `since`.
     pub fn lost(&self, waits: Option<u64>, since: Nanos, now: Nanos) -> Option<LostPeer> {
-        let told = self.all().find_map(|(_, status)| status.gone).filter(|group| !self.own.contains(group));
-        if let Some(group) = told {
+        let gone = self.all().find_map(|(_, status)| status.gone).filter(|group| !self.own.contains(group));
+        if let Some(group) = gone {
             return Some(LostPeer { side: self.side_of(group), group });
         }
         let patience = self.patience?;
@@ -175,13 +175,14 @@ mod tests {
             (&[(Client, (1, 2, 9))], None, 0, 99, None),
         ];
         for (statuses, waits, since, now, expected) in rows {
-            let heard: Vec<_> = statuses.iter().map(|&(side, (g, p, at))| (side, status(g, p, at))).collect();
-            let lost = barrier(&heard).lost(waits, since * SECOND, now * SECOND);
+            let received: Vec<_> =
+                statuses.iter().map(|&(side, (g, p, at))| (side, status(g, p, at))).collect();
+            let lost = barrier(&received).lost(waits, since * SECOND, now * SECOND);
             assert_eq!(lost, expected, "{statuses:?} {waits:?} {since} {now}");
         }
-        let told = PeerStatus { gone: Some(id(7)), ..status(1, 3, 5) };
-        let heard = barrier(&[(Server, told)]);
-        assert_eq!(heard.lost(None, Nanos::ZERO, 5 * SECOND), Some(LostPeer { side: None, group: id(7) }));
+        let reported = PeerStatus { gone: Some(id(7)), ..status(1, 3, 5) };
+        let stopped = barrier(&[(Server, reported)]);
+        assert_eq!(stopped.lost(None, Nanos::ZERO, 5 * SECOND), Some(LostPeer { side: None, group: id(7) }));
         let mut endless = Barrier::new(Vec::new(), None);
         endless.record(Server, status(1, 0, 5));
         assert_eq!(endless.lost(Some(1), Nanos::ZERO, 1_000_000 * SECOND), None);

@@ -207,7 +207,7 @@ mod tests {
     /// Two seconds in the life of a loop in which something of everything happens.
     fn sample() -> Window {
         let recorder = Recorder::new();
-        recorder.news(Nanos::ZERO);
+        recorder.take_delta(Nanos::ZERO);
         let tickets: Vec<_> = (0..2 * Class::COUNT).map(|_| recorder.begin(Nanos::ZERO)).collect();
         tickets.into_iter().for_each(|ticket| recorder.end(ticket, Nanos::new(SECOND)));
         for (index, class) in Class::ALL.into_iter().enumerate() {
@@ -239,7 +239,7 @@ mod tests {
             (0..2).for_each(|_| block.established.enter(Nanos::ZERO));
             block.idle.enter(Nanos::new(SECOND));
         });
-        recorder.news(Nanos::new(2 * SECOND))
+        recorder.take_delta(Nanos::new(2 * SECOND))
     }
 
     #[test]
