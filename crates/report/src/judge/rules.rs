@@ -187,8 +187,8 @@ fn table() -> Vec<Rule> {
         "offered",
         format!(
             "robots started fewer transactions than planned, by more than {} and by more than chance explains, and \
-             the cause was neither a connection limit nor a lack of replies to pages with embedded objects to \
-             request (pages: warning)",
+             the cause was neither a connection limit nor unanswered pages whose embedded \
+             objects the robots could not request (unanswered pages: warning)",
             percent(overload::GAP_MAX)
         ),
         Invalid,
@@ -265,8 +265,8 @@ fn table() -> Vec<Rule> {
     add(
         "correctness",
         format!(
-            "stale, foreign, truncated or misdirected replies and hits that break the rules of caching, each more \
-             than {} of the transactions (fewer, and hits that were not offered, `c35`: warning)",
+            "stale, foreign, truncated or misdirected replies, or hits that break the rules of caching, each in \
+             more than {} of the transactions (fewer, and hits that were not offered, `c35`: warning)",
             percent(replies::WRONG_MAX)
         ),
         Failed,

@@ -588,7 +588,7 @@ fn table() -> String {
         format!("| `{}` | {} | {says} |\n", rule.name, rule.looks_at)
     };
     let rows: String = rules().iter().map(row).collect();
-    format!("| rule | looks at | says |\n|---|---|---|\n{rows}")
+    format!("| rule | condition | result |\n|---|---|---|\n{rows}")
 }
 
 #[test]

@@ -226,14 +226,14 @@ fn table() -> String {
         format!("| {}: {} | {outcome} | {} | {rule} | {code} |\n", row.group, row.name, limit.unwrap_or("-"))
     };
     let rows: String = rows().iter().map(row).collect();
-    format!("| provoked | verdict | limit | rule | exit code |\n|---|---|---|---|---|\n{rows}")
+    format!("| case | verdict | limit | rule | exit code |\n|---|---|---|---|---|\n{rows}")
 }
 
 #[test]
 fn the_matrix_is_documented() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/verdict.md");
     let page = std::fs::read_to_string(path).unwrap();
-    let (begin, end) = (page.find("| provoked |").unwrap(), page.find("\n\n## Precedence").unwrap());
+    let (begin, end) = (page.find("| case |").unwrap(), page.find("\n\n## Precedence").unwrap());
     let now = format!("{}{}{}", &page[..begin], table().trim_end(), &page[end..]);
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(path, &now).unwrap();
