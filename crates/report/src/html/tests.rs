@@ -294,7 +294,7 @@ fn correctness_is_a_section_of_its_own() {
     let wrong = section(rich_run());
     for shown in [
         "c202: private reply given to another robot",
-        "made for one user, was delivered to another one",
+        "which must not be stored, was delivered to another user",
         "<th scope=\"row\">expected</th><td>4096 bytes</td>",
         "<th scope=\"row\">reply header</th><td>Via: 1.1 &#60;device&#62;</td>",
     ] {
