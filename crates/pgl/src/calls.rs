@@ -154,7 +154,7 @@ calls! {
     Credentials "credentials" Both [P::Int, P::Str] RestArgs::None, Y::Many(B::Str), "credentials(n, space)" "n reproducible pairs `user:password`, which depend on the global seed. They are other ones than those of Polygraph 4, whose random numbers are not reproduced: accounts made for it do not fit. `polygraph accounts` gives them as htpasswd and LDIF."
     AnyOf "anyOf" Both [P::Container] RestArgs::None, Y::One(B::Re), "anyOf(array)" "A regular expression that matches if any of these does."
     UniqId "uniqId" Both [] RestArgs::None, Y::One(B::UniqId), "uniqId()" "A fresh identifier, different in each process."
-    System "system" Both [P::Str] RestArgs::None, Y::One(B::Str), "system(command)" "The output of a shell command; needs --allow-exec."
+    System "system" Both [P::Str] RestArgs::None, Y::One(B::Str), "system(command)" "The output of a shell command; needs --allow_exec."
     Worker "Worker" Both [] RestArgs::None, Y::One(B::Int), "Worker()" "The number of this worker process."
 
     Use "use" Static [P::Usable] RestArgs::Many, Y::Nothing, "use(x, ...)" "Makes agents, maps, benches and the like part of the test."

@@ -65,7 +65,7 @@ IncludeTooDeep "E0103" Error "files include each other too deeply or too often"
 includes itself, directly or through others, always ends here. There is no include-once rule."
 CommandNotAllowed "E0104" Error "a command would have to be run"
 "Back-quoted commands and system() run a program when the workload is read. Since a workload is often somebody \
-else's file, that happens only with --allow-exec."
+else's file, that happens only with --allow_exec."
 CommandFailed "E0105" Error "a command failed"
 "A back-quoted command or system() ended with a status other than zero or could not be started."
 SourceTooLarge "E0106" Error "the program is too large"

@@ -130,7 +130,7 @@ impl Preprocessor<'_> {
                     span,
                     "this program would run a command when it is read",
                 )
-                .help("read the program first; if you trust it, allow commands with --allow-exec"),
+                .help("read the program first; if you trust it, allow commands with --allow_exec"),
             );
             // The parser must know that something was here.
             self.tokens.push(Tok { token: Token::Bad, span });
