@@ -50,19 +50,19 @@ macro_rules! faults {
 
 faults! {
     /// A stored reply whose lifetime is over is used without asking the origin.
-    Stale "stale" "uses expired copies without asking",
+    Stale "stale" "uses expired copies without revalidation",
     /// A hit has the body of another stored object and its own head.
     SwapBodies "swap-bodies" "answers hits with the body of another object",
     /// A hit is answered with another stored object.
-    SwapReplies "swap-replies" "answers hits with another object, head and body",
+    SwapReplies "swap-replies" "answers hits with the head and body of another object",
     /// Replies that forbid storing are stored for an hour.
-    StorePrivate "store-private" "stores replies that forbid it",
+    StorePrivate "store-private" "stores replies that must not be stored",
     /// A hit ends in the middle of the body; the connection is closed.
-    Cut "cut" "closes in the middle of stored bodies",
+    Cut "cut" "closes the connection in the middle of stored bodies",
     /// A hit lacks the second half of the body, and its length says so.
-    Shorten "shorten" "cuts stored bodies and adapts their length",
+    Shorten "shorten" "cuts off stored bodies and adapts their Content-Length",
     /// A hit has additional bytes at its end, and its length says so.
-    Lengthen "lengthen" "adds bytes to stored bodies and adapts their length",
+    Lengthen "lengthen" "adds bytes to stored bodies and adapts their Content-Length",
     /// A hit is followed by bytes that do not belong to it.
     Overrun "overrun" "sends more bytes of stored bodies than announced",
     /// One bit in the body of a hit is another one.
@@ -70,11 +70,11 @@ faults! {
     /// A stored reply is used although the fields that `Vary` names are different.
     ForgetVary "forget-vary" "ignores Vary",
     /// Fields whose names begin with `X-` are removed from replies.
-    StripMarks "strip-marks" "removes X- fields of replies",
+    StripMarks "strip-marks" "removes X- fields from replies",
     /// A request that forbids stored replies gets one.
     IgnoreReload "ignore-reload" "answers no-cache requests from the store",
     /// A request for one range of a stored object gets another range.
-    WrongRange "wrong-range" "answers with another range than asked for",
+    WrongRange "wrong-range" "answers with a range other than the requested one",
     /// A request for one range of a stored object gets bytes from elsewhere in it.
     ShiftRange "shift-range" "answers ranges with bytes from another place",
     /// A conditional request for a stored object is answered `304`, whatever the condition.

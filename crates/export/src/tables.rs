@@ -74,7 +74,7 @@ pub fn runs(logs: &[Log]) -> Table {
 pub fn settings(logs: &[Log]) -> Table {
     let mut table = Table::new(
         "settings",
-        "a setting in force, or a fact about the machine",
+        "an effective setting, or a property of the machine",
         [
             LOG,
             ("kind", "", "setting or environment", TEXT),
@@ -146,7 +146,7 @@ pub fn phases(logs: &[Log]) -> Table {
 pub fn errors(logs: &[Log]) -> Table {
     let mut table = Table::new(
         "errors",
-        "a class of errors in an interval",
+        "an error class in an interval",
         [
             LOG,
             ("phase", "", "name of the phase", TEXT),
@@ -284,7 +284,7 @@ pub fn xacts(logs: &[Log]) -> Table {
 pub fn messages(logs: &[Log]) -> Table {
     let mut table = Table::new(
         "messages",
-        "a message of the console, shown or not",
+        "a console message, shown or not",
         [
             LOG,
             ("at_s", "s", "when, since the start of the process", FLOAT),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 fn tables() -> String {
-    let mut text = String::from("| table | a row is | columns |\n|---|---|---|\n");
+    let mut text = String::from("| table | contents of a row | columns |\n|---|---|---|\n");
     for table in polygraph_export::tables(&[]) {
         let _ = writeln!(text, "| `{}` | {} | {} |", table.name, table.definition, table.columns.len());
     }
