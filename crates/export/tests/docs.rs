@@ -20,6 +20,9 @@ fn the_tables_are_documented() {
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, &now).unwrap();
     } else {
-        assert!(page == now, "docs/export.md is stale: run the tests once with UPDATE_DOCS=1");
+        assert!(
+            page == now,
+            "docs/export.md is stale: run `UPDATE_DOCS=1 cargo test -p polygraph-export --test docs`"
+        );
     }
 }

@@ -12,6 +12,6 @@ fn the_page_of_statistics_is_of_today() {
     let known = std::fs::read_to_string(path).unwrap_or_default();
     assert!(
         known == page,
-        "docs/reference/generated/figures.md is stale: run the tests once with UPDATE_DOCS=1"
+        "docs/reference/generated/figures.md is stale: run `UPDATE_DOCS=1 cargo test -p polygraph-report --test docs`"
     );
 }

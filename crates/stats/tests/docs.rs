@@ -44,6 +44,6 @@ fn the_page_of_errors_is_up_to_date() {
     let known = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         known == page(),
-        "docs/reference/generated/errors.md is stale: run the tests once with UPDATE_DOCS=1"
+        "docs/reference/generated/errors.md is stale: run `UPDATE_DOCS=1 cargo test -p polygraph-stats --test docs`"
     );
 }

@@ -11,7 +11,10 @@ fn the_reference_page_is_fresh() {
         std::fs::write(&path, &page).expect("writable");
     }
     let known = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(known == page, "docs/reference/generated/pgl.md is stale: run the tests once with UPDATE_DOCS=1");
+    assert!(
+        known == page,
+        "docs/reference/generated/pgl.md is stale: run `UPDATE_DOCS=1 cargo test -p polygraph-pgl --test it docs`"
+    );
 }
 
 #[test]

@@ -600,7 +600,10 @@ fn every_rule_is_documented() {
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(path, &now).unwrap();
     } else {
-        assert!(page == now, "docs/verdict.md is stale: run the tests once with UPDATE_DOCS=1");
+        assert!(
+            page == now,
+            "docs/verdict.md is stale: run `UPDATE_DOCS=1 cargo test -p polygraph-report --lib every_rule_is_documented`"
+        );
     }
 }
 

@@ -238,6 +238,9 @@ fn the_matrix_is_documented() {
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(path, &now).unwrap();
     } else {
-        assert!(page == now, "docs/verdict.md is stale: run the tests once with UPDATE_DOCS=1");
+        assert!(
+            page == now,
+            "docs/verdict.md is stale: run `UPDATE_DOCS=1 cargo test -p polygraph-cli --test it the_matrix_is_documented`"
+        );
     }
 }
