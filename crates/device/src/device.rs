@@ -23,7 +23,7 @@ macro_rules! directory {
 }
 
 /// The built-in set, in the order of `polygraph devices`.
-const SET: [Directory; 7] = [
+const SET: &[Directory] = &[
     directory!("squid": "device.toml", "squid.conf"),
     directory!("trafficserver":
         "device.toml", "runroot.yaml", "etc/records.config", "etc/storage.config", "etc/logging.yaml",

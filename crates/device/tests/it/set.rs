@@ -233,7 +233,7 @@ fn the_store_can_be_elsewhere() {
 #[test]
 fn ports_of_root() {
     let port = (600..1023).find(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok());
-    // PlainCounts users cannot do this, with or without the program.
+    // Ordinary users cannot do this, with or without the program.
     let Some(port) = port else { return };
     for name in ["squid", "trafficserver", "varnish", "nginx", "haproxy"] {
         let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
