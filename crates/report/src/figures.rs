@@ -5,7 +5,9 @@
 //!
 //! * `values`: what is known of many values: count, extremes, distribution.
 //! * `table`: how the table is made.
-//! * `basic`, `wire`, `detail`: its contents.
+//! * `basic`: the names of generation 1.x, and totals, rates and ratios over all transactions.
+//! * `transactions`: classes beside the basic ones, causes of misses, connections, look-ups, cookies, verification.
+//! * `detail`: breakdowns of these by step, scheme, moment or choice.
 //! * `run`: figures whose names come from the logs: kinds of content, status codes.
 
 use std::collections::HashMap;

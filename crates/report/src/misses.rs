@@ -214,7 +214,7 @@ fn of_cause(cause: MissCause, share: &str) -> String {
 
 /// Median milliseconds since the last transfer: of hits, of misses.
 fn median_ages(scope: &Scope) -> Option<(f64, f64)> {
-    let (hits, misses) = (&scope.block.hit_age_ms, &scope.block.miss_age_ms);
+    let (hits, misses) = (&scope.block.hit_since_transfer_ms, &scope.block.miss_since_transfer_ms);
     if hits.count().min(misses.count()) < FEW {
         return None;
     }
@@ -394,8 +394,8 @@ mod tests {
         let mut scope = scope(&causes);
         assert!(told(&scope).contains("does not keep what it may: 100 %"), "{}", told(&scope));
         for i in 0..100 {
-            scope.block.repeat_age(true, 5_000 + i);
-            scope.block.repeat_age(false, 60_000 + i);
+            scope.block.since_transfer(true, 5_000 + i);
+            scope.block.since_transfer(false, 60_000 + i);
         }
         let text = told(&scope);
         assert!(text.contains("too small: 100 %") && text.contains("first repeat (99 %)"), "{text}");

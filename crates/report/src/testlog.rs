@@ -477,9 +477,9 @@ fn rich(block: &mut Block, done: Finished, at_ns: u64) {
     if missed {
         let cause = if n.is_multiple_of(4) { MissCause::InFlight } else { MissCause::Evicted };
         block.miss(cause, done.size);
-        block.repeat_age(false, 60_000 + n);
+        block.since_transfer(false, 60_000 + n);
     } else if class == Class::Hit {
-        block.repeat_age(true, 5_000 + n);
+        block.since_transfer(true, 5_000 + n);
     }
     if n.is_multiple_of(5) {
         block.page(9_000, 40_000, 5);

@@ -38,17 +38,17 @@ pub mod violation;
 #[cfg(test)]
 mod content_tests;
 #[cfg(test)]
-mod edge_tests;
-#[cfg(test)]
 mod exchange_tests;
 #[cfg(test)]
 mod group_tests;
 #[cfg(test)]
+mod object_choice_tests;
+#[cfg(test)]
+mod phase_edge_tests;
+#[cfg(test)]
 mod phase_sync_tests;
 #[cfg(test)]
 mod record_tests;
-#[cfg(test)]
-mod rules_tests;
 #[cfg(test)]
 mod testing;
 

@@ -23,7 +23,7 @@ pub struct Remembered {
     /// How many times it has been requested, and the number of objects for which it stands (see [`popularity`]).
     pub rank: Option<(u32, u32)>,
     /// Milliseconds since the previous transfer of the whole object.
-    pub age_ms: Option<u64>,
+    pub since_transfer_ms: Option<u64>,
 }
 
 /// Counts a transaction that starts at `now`, and gives it a handle.
@@ -173,10 +173,10 @@ pub fn success<L: Link>(
             block.miss(cause, size);
         }
         let hit = class == Class::Hit;
-        if let Some(age) = remembered.age_ms
+        if let Some(since_transfer_ms) = remembered.since_transfer_ms
             && (hit && request.repeat || verdict.miss.is_some_and(|cause| cause.is_of_storage()))
         {
-            block.repeat_age(hit, age);
+            block.since_transfer(hit, since_transfer_ms);
         }
     });
     rank(cx, remembered);

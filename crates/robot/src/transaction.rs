@@ -329,7 +329,7 @@ impl<L: Link> RobotGroup<L> {
     fn fail(&self, robot: usize, request: &Request, failure: &TransactionFailure, now: Nanos) {
         let cx = self.context.of(robot);
         record::failure(cx, request, failure, now);
-        record::rank(cx, &Remembered { rank: self.count_popularity(request), age_ms: None });
+        record::rank(cx, &Remembered { rank: self.count_popularity(request), since_transfer_ms: None });
         let coding = failure.reply.as_deref().map_or(Coding::Identity, |reply| reply.coding);
         self.history.borrow_mut().cut(&request.oid, coding);
         self.keep_embedded(robot, request, false);
@@ -357,7 +357,7 @@ impl<L: Link> RobotGroup<L> {
     ) -> Remembered {
         let reply = &*completed.reply;
         self.count_session(robot, if class == Class::Miss { reply.size() } else { 0 });
-        let mut remembered = Remembered { rank: self.count_popularity(request), age_ms: None };
+        let mut remembered = Remembered { rank: self.count_popularity(request), since_transfer_ms: None };
         if request.foreign.is_some() {
             return remembered;
         }
@@ -371,7 +371,7 @@ impl<L: Link> RobotGroup<L> {
             let at_ms = completed.ended.as_millis();
             let hit = class == Class::Hit;
             let delivery = Delivery { at_ms, kind: request.kind, hit, expires: reply.expires };
-            remembered.age_ms = history.delivered(&request.oid, reply.coding, delivery);
+            remembered.since_transfer_ms = history.delivered(&request.oid, reply.coding, delivery);
         }
         drop(history);
         self.keep_embedded(robot, request, whole && verdict.object_cachable && class.is_basic());

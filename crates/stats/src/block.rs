@@ -83,9 +83,9 @@ pub struct Block {
     /// Offered hits that were misses, by [`MissCause`].
     pub missed: [CountAndBytes; MissCause::COUNT],
     /// Milliseconds since the object's last transfer, for offered hits that were hits.
-    pub hit_age_ms: Histogram,
+    pub hit_since_transfer_ms: Histogram,
     /// The same for those that were misses although a whole copy could have been kept.
-    pub miss_age_ms: Histogram,
+    pub miss_since_transfer_ms: Histogram,
     /// Hits that were not offered: no robot of this run had requested the object before, or it is not cachable.
     pub false_hits: CountAndBytes,
     /// Finished transactions by kind of content, by number; empty if kinds are not distinguished.
@@ -168,7 +168,7 @@ pub struct Block {
 
 fold_fields! {
     Block {
-        classes, offered_hits, offered_misses, missed, hit_age_ms, miss_age_ms, false_hits, kinds, request_kinds,
+        classes, offered_hits, offered_misses, missed, hit_since_transfer_ms, miss_since_transfer_ms, false_hits, kinds, request_kinds,
         unusual_status, other_replies, custom, auth_steps, authenticated, compounds, latency, range_gen, oid_gen,
         embedded, unique, ordinals, pages, req_size, errors, verified, retried, reused, late_us, conn_ttl_us, conn_uses, closes,
         pipeline_depth, cookies, dns, continue_us, validations, reads, writes;
@@ -259,9 +259,9 @@ impl Block {
     /// Counts how long ago, in milliseconds, the object of an offered hit was last transferred. Of misses only
     /// those are of interest whose copy could have been kept ([`MissCause::is_of_storage`]); the two histograms
     /// tell a store that forgets after a time from one that never keeps some objects.
-    pub fn repeat_age(&mut self, hit: bool, age_ms: u64) {
-        let ages = if hit { &mut self.hit_age_ms } else { &mut self.miss_age_ms };
-        ages.record(age_ms);
+    pub fn since_transfer(&mut self, hit: bool, ms: u64) {
+        let times = if hit { &mut self.hit_since_transfer_ms } else { &mut self.miss_since_transfer_ms };
+        times.record(ms);
     }
 
     /// Counts a connection that was closed after `uses` good transactions. Do not count failed connections.

@@ -140,7 +140,7 @@ fn load(t: &mut FigureTable) {
     t.add_histogram("baseline.due_rptm", "response time from the due start", Ms, 1e-3, |s| {
         s.all.due_rptm_us.clone()
     });
-    t.add_histogram("baseline.req.size", "request size of good transactions", Bytes, 1.0, |s| {
+    t.add_histogram("baseline.req.size", "request size of successful transactions", Bytes, 1.0, |s| {
         s.block.req_size.clone()
     });
     t.add_histogram("baseline.rep.size", "reply size of all successful transactions: includes aborted ones, excludes steps of authentications (see rep.size)", Bytes, 1.0, |s| {
@@ -153,10 +153,10 @@ fn load(t: &mut FigureTable) {
         |s| detail::with_steps(s, transactions::REPLIES, |stats| &stats.rptm_us),
         |s| detail::with_steps(s, transactions::REPLIES, |stats| &stats.size),
     );
-    t.add_figure("req.bwidth", Mbps, "request bytes of good transactions per second", |s| {
+    t.add_figure("req.bwidth", Mbps, "request bytes of successful transactions per second", |s| {
         s.rate(s.block.req_size.sum() * 8e-6)
     });
-    t.add_figure("rep.bwidth", Mbps, "reply bytes of good transactions per second", |s| {
+    t.add_figure("rep.bwidth", Mbps, "reply bytes of successful transactions per second", |s| {
         s.rate(s.block.ok_bytes() * 8e-6)
     });
     t.add_count("ok_xact.count", "successful transactions", |s| s.block.ok_count());

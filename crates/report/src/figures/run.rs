@@ -75,7 +75,7 @@ fn status(t: &mut FigureTable, code: u16, name: &str) {
 fn content(t: &mut FigureTable, number: usize, name: &str) {
     let replies =
         move |s: &Scope| s.block.kinds.get(number).map_or_else(Breakdown::default, |k| k.replies.clone());
-    let what = format!("good transactions, content {name}");
+    let what = format!("successful transactions, content {name}");
     let prefix = format!("cont_type.{name}");
     t.add_time_and_size(&prefix, &what, move |s| replies(s).rptm_us, move |s| replies(s).size);
     let mut one = |leaf: &str, what: &str, compute: fn(&KindStats) -> Option<f64>| {
@@ -96,7 +96,7 @@ fn content(t: &mut FigureTable, number: usize, name: &str) {
     one("hit.ratio.byte", "measured byte hit ratio", |k| percent(k.hits.bytes as f64, k.basic.bytes as f64));
     let sent = move |s: &Scope| s.block.request_kinds.get(number).cloned().unwrap_or_default();
     let prefix = format!("req_cont_type.{name}");
-    let what = format!("good transactions whose request brought content {name}");
+    let what = format!("successful transactions whose request brought content {name}");
     t.add_histogram(
         &format!("{prefix}.rptm"),
         &format!("response time of {what}"),

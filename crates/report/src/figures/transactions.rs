@@ -6,7 +6,7 @@ use super::table::FigureTable;
 use super::{Unit, percent};
 use crate::scope::Scope;
 
-/// All replies: everything but aborted ones.
+/// The classes of successful transactions with a complete reply: all but the aborted ones.
 pub(super) const REPLIES: &[Class] = &[
     Class::Hit,
     Class::Miss,
@@ -104,19 +104,19 @@ pub(super) fn misses(t: &mut FigureTable) {
         "time since the robots last transferred the object of a hit (not its Age header)",
         Ms,
         1.0,
-        |s| s.block.hit_age_ms.clone(),
+        |s| s.block.hit_since_transfer_ms.clone(),
     );
     t.add_histogram(
         "missed.age",
         "time since the robots last transferred an object that the device could have kept and did not (not its Age header)",
         Ms,
         1.0,
-        |s| s.block.miss_age_ms.clone(),
+        |s| s.block.miss_since_transfer_ms.clone(),
     );
     t.add_figure(
         "url.unique.count",
         Unit::Count,
-        "good transactions for objects that nobody had asked for before",
+        "successful transactions for objects that nobody had asked for before",
         |s| Some(s.block.unique as f64),
     );
     t.add_figure(
@@ -210,13 +210,13 @@ pub(super) fn verification(t: &mut FigureTable) {
     t.add_figure(
         "verified.due.count",
         Count,
-        "good replies that bring an object of our servers: those to be checked",
+        "successful replies that bring an object of our servers: those to be checked",
         |s| Some(s.block.verified.due as f64),
     );
     t.add_figure(
         "verified.marked.count",
         Count,
-        "good replies without a body that carry the marks of our servers",
+        "successful replies without a body that carry the marks of our servers",
         |s| Some(s.block.verified.marked as f64),
     );
     t.add_figure("verified.size.sum", Bytes, "body bytes that were compared with those of the object", |s| {

@@ -52,7 +52,7 @@ impl LinkFilter {
     }
 }
 
-/// LinkSearch found in one reply.
+/// Searches one reply for links, and keeps what it found.
 #[derive(Debug)]
 pub struct LinkSearch {
     filter: Rc<LinkFilter>,

@@ -32,7 +32,7 @@ pub enum Coding {
     Other,
 }
 
-/// Header fields that only some replies have.
+/// What only some replies have: header fields, and findings about their framing.
 #[derive(Clone, Debug, Default)]
 pub struct RareFields {
     /// Value of `Location`.
@@ -57,7 +57,7 @@ pub struct RareFields {
     pub trailer: bool,
 }
 
-/// What a robot needs to know about a reply.
+/// What a robot needs to know about a reply. A header field that is missing or cannot be read is `None`.
 #[derive(Clone, Debug, Default)]
 pub struct ReplyMeta {
     /// Status code; 0 before there is a head.

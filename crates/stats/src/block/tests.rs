@@ -110,8 +110,8 @@ pub(crate) fn full() -> Block {
     block.range_gen.spec_size.record(100);
     block.oid_gen = OidGen { need_repeat: 2, ..OidGen::default() };
     [
-        &mut block.hit_age_ms,
-        &mut block.miss_age_ms,
+        &mut block.hit_since_transfer_ms,
+        &mut block.miss_since_transfer_ms,
         &mut block.late_us,
         &mut block.ordinals,
         &mut block.pipeline_depth,

@@ -10,14 +10,14 @@ impl ContentSink for Count {
     }
 }
 
-/// Feeds `text` cut into pieces of `step` bytes, then the end of the connection if `close`. Returns the facts
+/// Feeds `text` cut into pieces of `step` bytes, then the end of the connection if `close`. Returns the metadata
 /// of a complete reply and what was left over.
 fn read(text: &str, step: usize, close: bool) -> Result<Option<(Box<ReplyMeta>, usize)>, Box<Violation>> {
     let mut reader = ReplyReader::new(false, false);
     let mut content = Count::default();
     for piece in text.as_bytes().chunks(step) {
         if let Progress::Complete { rest } = reader.feed(piece, &mut content)? {
-            assert_eq!(Some(content.0), reader.meta().map(|facts| facts.body_bytes));
+            assert_eq!(Some(content.0), reader.meta().map(|meta| meta.body_bytes));
             return Ok(Some((reader.into_meta(), rest)));
         }
     }
@@ -32,13 +32,13 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nCache-Control: private
 #[test]
 fn pieces_do_not_matter() {
     for step in 1..OK.len() + 1 {
-        let (facts, rest) = read(OK, step, false).unwrap().unwrap();
-        assert_eq!((facts.status, facts.may_be_stored, facts.keep_alive), (200, false, true));
-        assert_eq!((facts.body_bytes, facts.size(), rest), (5, OK.len() as u64, 0));
+        let (meta, rest) = read(OK, step, false).unwrap().unwrap();
+        assert_eq!((meta.status, meta.may_be_stored, meta.keep_alive), (200, false, true));
+        assert_eq!((meta.body_bytes, meta.size(), rest), (5, OK.len() as u64, 0));
     }
     let two = OK.repeat(2);
-    let (facts, rest) = read(&two, two.len(), false).unwrap().unwrap();
-    assert_eq!((facts.size(), rest), (OK.len() as u64, OK.len()));
+    let (meta, rest) = read(&two, two.len(), false).unwrap().unwrap();
+    assert_eq!((meta.size(), rest), (OK.len() as u64, OK.len()));
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn endings() {
     #[track_caller]
     fn check(text: &str, expected: Result<Option<u64>, ErrorKind>) {
         let read = read(text, 7, true);
-        let bytes = read.map(|facts| facts.map(|(f, _)| f.body_bytes));
+        let bytes = read.map(|meta| meta.map(|(f, _)| f.body_bytes));
         assert_eq!(bytes.map_err(|violation| violation.kind), expected, "{text}");
     }
     check("", Err(ErrorKind::NoReply));
@@ -125,7 +125,7 @@ fn the_status_of_a_broken_message_is_known() {
         let mut reader = ReplyReader::new(false, false);
         let violation = reader.feed(text.as_bytes(), &mut Count::default()).unwrap_err();
         assert_eq!(violation.kind, kind);
-        assert_eq!(reader.meta().map(|facts| facts.status), Some(status));
+        assert_eq!(reader.meta().map(|meta| meta.status), Some(status));
     }
 }
 
@@ -170,11 +170,11 @@ fn fields_by_example() {
     let head = "HTTP/1.1 206 Partial\r\nContent-Length: 2\r\nContent-Range: bytes 3-4/10\r\n\
         Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nLast-Modified: Sun, 06 Nov 1994 08:49:00 GMT\r\nAge: 7\r\n\
         Content-Encoding: gzip\r\nSet-Cookie: a=b\r\nSet-Cookie: c=d\r\nLocation: /x\r\n\r\nab";
-    let (facts, _) = read(head, 9, false).unwrap().unwrap();
-    assert_eq!((facts.status, facts.date, facts.age), (206, Some(784_111_777), Some(7)));
-    assert_eq!(facts.last_modified, Some(784_111_740));
-    assert_eq!(facts.coding, Coding::Gzip);
-    let rare = facts.rare.unwrap();
+    let (meta, _) = read(head, 9, false).unwrap().unwrap();
+    assert_eq!((meta.status, meta.date, meta.age), (206, Some(784_111_777), Some(7)));
+    assert_eq!(meta.last_modified, Some(784_111_740));
+    assert_eq!(meta.coding, Coding::Gzip);
+    let rare = meta.rare.unwrap();
     assert_eq!((rare.cookies.len(), rare.location.as_deref()), (2, Some(&b"/x"[..])));
     assert!(rare.range.is_some() && !rare.bad_range);
 }
