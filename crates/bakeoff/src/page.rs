@@ -219,7 +219,7 @@ fn rules(report: &BakeoffReport, entries: &[Participant]) -> Section {
         "Every device gets the same workload; only the request rate differs from run to run, in a mixed order.",
         "The cache is full before the first run: it takes no more room although cachable traffic goes on.",
         "The load rises over a launch window; there is a rest between runs.",
-        "A run with more than 3 % of failed transactions is failed, as is one that the device cannot follow (the rules of every \
+        "A run with more than 3 % of failed transactions is failed, as is one in which the device cannot keep up (the rules of every \
          run: docs/verdict.md). A run that the bench itself spoiled counts neither way.",
         "A run may be repeated. Of several passed runs of a rate one is reported.",
         "Who brings a device says in advance what rate it stands, and may raise that once.",

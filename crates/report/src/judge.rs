@@ -1,23 +1,22 @@
-//! Can the run be trusted, and did the device sustain the load? All rules, in one place: [`rules`] lists them, each is a function
-//! of its own, and `docs/verdict.md` has the same table.
+//! Can the run be trusted, and did the device sustain the load? [`rules`] lists all rules, each is a separate function, and
+//! `docs/verdict.md` has the same table.
 //!
 //! # Precedence
 //! Evidence against the device is of two kinds. What the device *said* (statuses, broken messages, wrong
 //! objects, resets) does not depend on the speed of the bench. What it was *too slow* for (time-outs, refused
-//! connections, connections at their limit, transactions piling up) may be the doing of a bench that no longer
-//! reads its sockets. So: if the bench was saturated, stood still or refused connections, evidence of the second kind only becomes a warning. If client and server
-//! disagree about the contents, nothing is held against the device.
+//! connections, connections at their limit, transactions piling up) may be caused by a bench that no longer reads its sockets. So
+//! evidence of the second kind becomes a mere warning if the bench was saturated, stalled or refused connections. If client and
+//! server disagree about the contents, there is no evidence against the device.
 //!
-//! What a device says after its origin is gone is no evidence against it either: only what was counted until then is,
-//! see `RunFacts::origin_gone`. Where robots asked the servers themselves there is nobody to fail: what would be
-//! held against a device is the servers'.
+//! What a device sends after its origin server has ended is no evidence against it either: only counts until then are, see
+//! `RunFacts::origin_gone`. Where robots connect to the servers directly, there is no device: failures then count against the
+//! servers.
 //!
-//! Each finding names the [`LimitingParty`] that was the limit; the verdict names that of its heaviest finding.
+//! Each finding names the [`LimitingParty`] that was the limit; the verdict names that of its most severe finding.
 //!
-//! After that FAILED wins over INVALID. Late starts, clock steps, an interrupted or short run spoil the
-//! figures, but they do not excuse the device: starts that were late were still made, and what was
-//! counted before the end was counted. In particular an error goal ends a run before its primary phase is over;
-//! that is the device's failure, not the bench's.
+//! Then FAILED takes precedence over INVALID. Late starts, clock steps and an interrupted or short run spoil the figures but do
+//! not excuse the device: late requests were still sent, and the counts before the end are correct. In particular, an error goal
+//! ends a run before its primary phase is over; this is a failure of the device, not of the bench.
 
 mod blame;
 mod chance;
@@ -51,29 +50,29 @@ pub fn judge(facts: &RunFacts) -> Verdict {
 /// What the rules have found so far.
 struct Findings {
     all: Vec<VerdictFinding>,
-    /// There was a device, as far as is known.
+    /// Whether there was a device, as far as is known.
     device: bool,
 }
 
-/// Rules that find a bench too slow to hold it against a device that it took long.
+/// Rules that find the bench too slow: a slow device is no evidence then.
 const SLOW_BENCH: [&str; 3] = ["saturated", "gaps", "stalls"];
 
-/// Rules about failed transactions, which a device cannot help if its origin servers are not there.
+/// Rules about failed transactions, for which a device is not responsible if its origin servers are not running.
 const FAILURES: [&str; 4] = ["errors", "error goal", "following", "growing"];
 
 impl Findings {
-    /// Something to be known when the figures are read, which spoils nothing.
+    /// Adds a note for readers of the figures, without effect on the outcome.
     fn warn(&mut self, rule: &'static str, text: String) {
         self.push(rule, FindingSeverity::Warning, None, text);
     }
 
-    /// The bench, for which `party` stands, did not do its part.
+    /// Adds a failure of the bench; `party` says which part of it.
     fn invalid(&mut self, rule: &'static str, party: LimitingParty, text: String) {
         self.push(rule, FindingSeverity::Invalid, Some(party), text);
     }
 
-    /// The device failed, however quick the bench was; `deed` tells what it did, and follows `the device`. Where robots asked
-    /// the servers themselves, these are what failed.
+    /// Adds a failure of the device that does not depend on the speed of the bench; `deed` says what the device did, and follows
+    /// `the device`. Where robots connect to the servers directly, the failure is that of the servers.
     fn failed_as(&mut self, rule: &'static str, deed: &'static str, text: String) {
         match self.device {
             true => self.push(rule, FindingSeverity::Failed, Some(LimitingParty::Device), text),
@@ -87,12 +86,12 @@ impl Findings {
         self.all.iter_mut().rev().take(1).for_each(|finding| finding.deed = Some(deed));
     }
 
-    /// Evidence that counts only against a device in front of a bench that was quick enough.
+    /// Adds evidence that the device was too slow, which counts only if the bench was fast enough.
     fn add_slow_device(&mut self, rule: &'static str, text: String) {
         self.slow_as(rule, blame::OVERLOADED, text);
     }
 
-    /// The same of a device that did something else than not to sustain the load.
+    /// Like `add_slow_device`, for a device whose failure is not that it did not sustain the load.
     fn slow_as(&mut self, rule: &'static str, deed: &'static str, text: String) {
         self.failed_as(rule, deed, text);
         self.all.iter_mut().rev().take(1).for_each(|finding| finding.needs_quick_bench = true);
@@ -108,16 +107,16 @@ impl Findings {
         self.all.push(VerdictFinding { rule, weight, party, text, deed: None, needs_quick_bench: false });
     }
 
-    /// Why it says nothing about a device that something took long; `None` if nothing excuses it.
+    /// Why slowness is no evidence against the device; `None` if nothing excuses it.
     fn excuse(&self) -> Option<&'static str> {
         let invalid = || self.all.iter().filter(|finding| finding.weight == FindingSeverity::Invalid);
         if invalid().any(|finding| SLOW_BENCH.contains(&finding.rule)) {
-            return Some("perhaps the bench's doing, for it was not quick enough itself");
+            return Some("the bench may be the cause: it was too slow itself");
         }
         let gone = |finding: &VerdictFinding| {
             finding.rule == "interrupted" && finding.party == Some(LimitingParty::Server)
         };
-        invalid().any(gone).then_some("perhaps for want of an origin server")
+        invalid().any(gone).then_some("a missing origin server may be the cause")
     }
 
     fn into_verdict(mut self) -> Verdict {
@@ -145,13 +144,13 @@ impl Findings {
 }
 
 impl VerdictFinding {
-    /// How far it is from the root of the trouble: findings of equal weight are listed in this order, the cause first.
+    /// How far a finding is from the cause: findings of equal weight are listed in this order, the cause first.
     fn depth(&self) -> u8 {
         match (self.weight, self.rule, self.party) {
             (FindingSeverity::Failed, "content", _) => 0,
-            // A server that cannot be told from the device is the last to be suspected.
+            // Suspect a server last if the logs cannot distinguish it from the device.
             (FindingSeverity::Invalid, _, Some(LimitingParty::Server)) if self.deed.is_some() => 5,
-            // A test cut short is what follows when something else broke; that client and server disagree is no such thing.
+            // A test that was cut short is a consequence of another fault; a disagreement of client and server is not.
             (_, rule, Some(LimitingParty::Test)) if rule != contents::CONTENTS => 6,
             (_, "interrupted" | "origin" | "stalls", _) => 1,
             (_, "names" | "network" | "resources" | descriptors::REFUSED, _) => 2,

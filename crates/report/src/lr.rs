@@ -158,7 +158,7 @@ fn line(log: &Log, record: &Record, ok_so_far: u64, options: LrOptions) -> Optio
             (!lines.is_empty()).then(|| lines.join("\n"))
         }
         Record::Stall(stall) => {
-            said(stall.begin_ns, format!("{} loops stood still for {:.3} s", stall.loops, stall.seconds()))
+            said(stall.begin_ns, format!("{} loops stalled for {:.3} s", stall.loops, stall.seconds()))
         }
         Record::End { at_ns, reason, unfinished } => {
             said(*at_ns, format!("end: {}; {unfinished} transactions unfinished", end_reason(reason)))

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 pub use party::LimitingParty;
 
-/// What a device did that did not sustain the load, in words that follow `the device`.
+/// What a device did that was too slow, in words that follow `the device`.
 pub(crate) const OVERLOADED: &str = "did not sustain the load";
 
 /// The outcome of a run.
@@ -39,7 +39,7 @@ pub enum FindingSeverity {
     Failed,
     /// The bench failed.
     Invalid,
-    /// A reader of the figures should know it; it does not affect the outcome.
+    /// Readers of the figures should know this; it does not affect the outcome.
     Warning,
 }
 
@@ -59,28 +59,28 @@ impl FindingSeverity {
 pub struct VerdictFinding {
     /// Name of the rule.
     pub rule: &'static str,
-    /// Its effect on the outcome.
+    /// The effect on the outcome.
     pub weight: FindingSeverity,
     /// Who was the limit; `None` if nobody is to blame, as for most warnings.
     pub party: Option<LimitingParty>,
     /// The reason, a sentence with its numbers.
     pub text: String,
-    /// What the device did, in few words that follow `the device`.
+    /// What the device did, in a few words that follow `the device`.
     pub(crate) deed: Option<&'static str>,
-    /// The evidence is worthless if the bench was saturated.
+    /// Whether the evidence is void if the bench was too slow.
     pub(crate) needs_quick_bench: bool,
 }
 
 /// The judgement of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Verdict {
-    /// What the run is worth.
+    /// Whether the run is valid, failed or invalid.
     pub outcome: VerdictOutcome,
     /// Who was the limit; `None` if the run is VALID.
     pub limit: Option<LimitingParty>,
-    /// There was a device under test, as far as is known.
+    /// Whether there was a device under test, as far as is known.
     pub device: bool,
-    /// Reasons and warnings, the heaviest first.
+    /// Reasons and warnings, the most severe first.
     pub findings: Vec<VerdictFinding>,
 }
 
@@ -91,7 +91,7 @@ impl Verdict {
         format!("{}: {}", self.word(), self.meaning())
     }
 
-    /// The outcome and who was the limit, `INVALID (client)`; a run that is VALID had none.
+    /// The outcome and the limit, for example `INVALID (client)`; a VALID run has no limit.
     pub fn word(&self) -> String {
         let limit = self.limit.map_or_else(String::new, |party| format!(" ({})", party.name()));
         format!("{}{limit}", self.outcome.word())
@@ -116,7 +116,7 @@ impl Verdict {
         }
     }
 
-    /// The headline and, line by line, the reasons and warnings.
+    /// The headline, then each reason and warning on a line.
     pub fn text(&self) -> String {
         let mut out = self.headline() + "\n";
         for finding in &self.findings {
@@ -126,7 +126,7 @@ impl Verdict {
         out
     }
 
-    /// The same for programs.
+    /// The verdict as JSON, for programs.
     pub fn json(&self) -> Value {
         let finding = |finding: &VerdictFinding| {
             json!({
@@ -144,7 +144,7 @@ impl Verdict {
         })
     }
 
-    /// The findings of that weight.
+    /// The findings of this severity.
     pub fn of_weight(&self, weight: FindingSeverity) -> impl Iterator<Item = &VerdictFinding> {
         self.findings.iter().filter(move |finding| finding.weight == weight)
     }

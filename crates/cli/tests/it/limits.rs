@@ -68,7 +68,7 @@ fn a_frozen_process_is_named() {
         assert_eq!(sandbox.polygraph("report clt.log srv.log").code(), Some(0));
         let report = sandbox.read("report.html");
         assert!(report.contains(&format!("INVALID ({whom})")), "{whom} is not named");
-        assert!(report.contains(&format!("the {whom} stood still for 1.")), "{whom}: no reason");
+        assert!(report.contains(&format!("the {whom} stalled for 1.")), "{whom}: no reason");
         let (all, remarks) = sandbox.lx("", what);
         assert!(all["errors.late_timers.count"] >= 1.0, "{whom}: {all:?}");
         assert_eq!(remarks, "", "the log is complete");
@@ -84,7 +84,7 @@ fn a_frozen_run_is_invalid() {
     freeze(&run);
     let done = run.finish();
     assert_eq!(done.code(), Some(1), "{done:?}");
-    assert!(done.out.contains("INVALID (client)") && done.out.contains("stood still for 1."), "{}", done.out);
+    assert!(done.out.contains("INVALID (client)") && done.out.contains("stalled for 1."), "{}", done.out);
 }
 
 #[test]

@@ -30,7 +30,10 @@ fn scripts_samples_and_dumps_are_seen_where_they_belong() {
         assert!(done.out.contains(line), "{line}: {done:?}");
     }
     assert_eq!(done.out.matches("fyi: load factor").count(), 1, "what stays is not told: {done:?}");
-    assert!(!done.out.contains("were to be started"), "the planned load is only the highest: {done:?}");
+    assert!(
+        !done.out.contains("transactions per second were planned"),
+        "the planned load is only the highest: {done:?}"
+    );
     let log = sandbox.result().join("client.log");
     let shown = sandbox.polygraph(&format!("lr {}", log.display())).out;
     let xacts = shown.lines().filter(|line| line.contains("| sample p: xact=")).count();

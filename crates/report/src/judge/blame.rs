@@ -9,9 +9,9 @@ use crate::scope::Scope;
 /// Who is to blame for a failed transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Blame {
-    /// The device, by what it said.
+    /// The device, because of what it sent.
     Device,
-    /// The device if the bench was quick enough.
+    /// The device, if the bench was fast enough.
     Slow,
     /// The name server.
     Names,
@@ -51,14 +51,14 @@ fn failing(scope: &Scope) -> impl Iterator<Item = (ErrorKind, f64)> + '_ {
     ErrorKind::all().filter(|kind| kind.fails()).map(|kind| (kind, error_count(&scope.block, kind)))
 }
 
-/// Most of the failures that are a device's to answer for; `None` if there are none.
+/// The most frequent failure for which a device is responsible; `None` if there is none.
 pub(super) fn most(scope: &Scope) -> Option<ErrorKind> {
     let blamed = failing(scope).filter(|(kind, _)| matches!(blame(*kind), Blame::Device | Blame::Slow));
     let most = blamed.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, count)| *count > 0.0);
     most.map(|(kind, _)| kind)
 }
 
-/// What a device did whose failures these are, in few words that follow `the device`.
+/// What the device did to cause these failures, in a few words that follow `the device`.
 pub(super) fn deed(scope: &Scope) -> &'static str {
     use ErrorKind as K;
     let nothing_came = scope.block.ok_count() == 0;
@@ -68,9 +68,9 @@ pub(super) fn deed(scope: &Scope) -> &'static str {
         (K::ConnectFailed, _) => "refused connections",
         (_, Nature::Slow) if nothing_came => "did not answer",
         (_, Nature::Slow) => OVERLOADED,
-        (K::NoReply | K::Reset, _) => "broke connections off",
+        (K::NoReply | K::Reset, _) => "broke off connections",
         (K::BadStatus, _) | (_, Nature::Access) => "answered with errors",
-        (K::UnmarkedRedirect, _) => "led robots elsewhere",
+        (K::UnmarkedRedirect, _) => "redirected robots elsewhere",
         (_, Nature::Content) => WRONG_CONTENT,
         (_, Nature::Caching) => BROKE_CACHING,
         _ => BROKEN_MESSAGES,
@@ -78,11 +78,11 @@ pub(super) fn deed(scope: &Scope) -> &'static str {
 }
 
 pub(super) use crate::verdict::OVERLOADED;
-/// What a device did whose replies are not those of the servers.
+/// What a device did that delivered bodies other than those of the servers.
 pub(super) const WRONG_CONTENT: &str = "delivered wrong content";
-/// What a device did that gave copies which it must not give.
+/// What a device did that answered with copies that it must not use.
 pub(super) const BROKE_CACHING: &str = "broke the rules of caching";
-/// What a device did whose messages are wrong.
+/// What a device did that sent malformed messages.
 pub(super) const BROKEN_MESSAGES: &str = "sent broken messages";
-/// What a device did whose replies are its own.
+/// What a device did that made up replies of its own.
 pub(super) const OWN_REPLIES: &str = "answered in place of the servers";

@@ -1,14 +1,14 @@
-//! What chance alone may do.
+//! How far chance alone may move a count.
 
 use crate::scope::Scope;
 
-/// Random variation is allowed as far as a normal variable stays within this many standard deviations.
+/// Number of standard deviations of a normal variable that count as random variation.
 const SIGMAS: f64 = 3.0;
 
-/// How far a number of starts may be from its mean by chance, if it has this variance and starts come in such batches.
-/// It is where Bernstein's inequality, with the batch as the largest step, bounds the probability by
-/// `exp(-SIGMAS^2 / 2)`. For many batches that is `SIGMAS` standard deviations; a sum of few large ones strays further
-/// (S. Boucheron, G. Lugosi, P. Massart, *Concentration Inequalities*, 2013, section 2.8).
+/// How far a number of starts with this variance and this batch size may be from its mean by chance. Beyond this distance,
+/// Bernstein's inequality, with the batch as the largest step, limits the probability to `exp(-SIGMAS^2 / 2)`. For many batches
+/// this is `SIGMAS` standard deviations; a sum of few large batches varies more (S. Boucheron, G. Lugosi, P. Massart,
+/// *Concentration Inequalities*, 2013, section 2.8).
 pub(super) fn allowance(variance: f64, batch: f64) -> f64 {
     let squared = SIGMAS * SIGMAS;
     let step = squared * batch / 6.0;
@@ -16,8 +16,8 @@ pub(super) fn allowance(variance: f64, batch: f64) -> f64 {
 }
 
 /// The variance of the number of starts in a given time, as a multiple of that of a Poisson count: 1, unless pages
-/// make transactions come in batches. If batches of random size B come at random it is E(B^2) / E(B). Robots leave
-/// out a request for every embedded object, so in the long run it is less.
+/// make transactions come in batches. For batches of random size B at random times it is E(B^2) / E(B). Robots skip a launch for
+/// every embedded object, so in the long run it is less.
 pub(super) fn batches(scope: &Scope) -> f64 {
     let parts = &scope.block.pages.parts;
     let (Some(mean), pages) = (parts.mean(), parts.count() as f64) else { return 1.0 };

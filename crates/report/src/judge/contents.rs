@@ -7,9 +7,9 @@ use crate::facts::{ProcessFacts, RunFacts};
 use crate::figures::error_count;
 use crate::text;
 
-/// Share of the replies that may tell of other contents than the robots expect: copies of an earlier test.
+/// Largest share of replies whose mark may name other contents than the robots expect: copies from an earlier test.
 pub(super) const OTHER_MAX: f64 = 0.01;
-/// Share of the body bytes that has to be compared. The rest are pages of redirects and the like.
+/// Smallest share of body bytes that must be compared. The rest are, for example, bodies of redirects.
 pub(super) const COMPARED_MIN: f64 = 0.99;
 
 /// Name of the rule about contents that differ.
@@ -18,7 +18,7 @@ pub(super) const CONTENTS: &str = "contents";
 /// Setting of both sides' logs that names their contents.
 pub const MARK: &str = "contents mark";
 
-/// Both sides say that they have the same contents, and no copy of an earlier test can be asked for.
+/// Both sides state that they have the same contents, and robots cannot request copies from an earlier test.
 fn sides_agree(facts: &RunFacts) -> bool {
     if facts.client.is_none() || facts.server.is_none() {
         return false;
@@ -34,7 +34,7 @@ fn sides_agree(facts: &RunFacts) -> bool {
     first.is_some() && !old_copies && processes.all(|process| setting(process, MARK) == first)
 }
 
-/// Client and server have other contents: what came cannot be held against the device.
+/// Client and server have different contents: wrong replies are then no evidence against the device.
 pub(super) fn contents(facts: &RunFacts, found: &mut Findings) {
     let Some(total) = facts.client.as_ref().and_then(|side| side.total.as_ref()) else { return };
     let (other, ended) = (error_count(&total.block, ErrorKind::OtherContents), total.ended_count() as f64);
@@ -43,22 +43,23 @@ pub(super) fn contents(facts: &RunFacts, found: &mut Findings) {
     }
     let share = format!("in {other:.0} of {ended:.0} replies");
     if sides_agree(facts) {
-        let text = format!("{share} the mark of the contents is not the one that the servers send");
+        let text = format!("{share} the contents mark is not the one that the servers send");
         return found.failed_as("content", blame::WRONG_CONTENT, text);
     }
     if other <= OTHER_MAX * ended {
-        let text =
-            format!("the server's mark tells of other contents than the client has {share}: not compared");
+        let text = format!(
+            "{share} the server's mark names other contents than the client has: these replies were not compared"
+        );
         return found.warn(CONTENTS, text);
     }
     let text = format!(
-        "client and server disagree about the contents ({share} the server's mark is not the client's): start both with \
-         the same --global_rng_seed and --rep_sz, or with the same workload and --set; after such a test empty the device"
+        "client and server disagree about the contents ({share} the server's mark is not the client's): start both with the same \
+         --global_rng_seed and --rep_sz, or with the same workload and --set, and empty the cache of the device first"
     );
     found.invalid(CONTENTS, LimitingParty::Test, text);
 }
 
-/// Some of what came was compared with nothing.
+/// Some of the received bytes were not compared with anything.
 pub(super) fn compared(facts: &RunFacts, found: &mut Findings) {
     let Some(total) = facts.client.as_ref().and_then(|side| side.total.as_ref()) else { return };
     let verified = total.block.verified;
@@ -68,13 +69,13 @@ pub(super) fn compared(facts: &RunFacts, found: &mut Findings) {
         let shares = format!("{} of {} reply bytes were compared", size(verified.bytes), size(all));
         found.warn(
             "compared",
-            format!("{shares} with what the servers must have sent: the others may be anything"),
+            format!("{shares} with what the servers must have sent; the rest could be wrong"),
         );
     }
 }
 
 impl Findings {
-    /// What a device is accused of means nothing if client and server disagree about what is right.
+    /// Findings against a device are void if client and server disagree about what is right.
     pub(super) fn excuse_for_contents(&mut self) {
         let disagree =
             self.all.iter().any(|found| found.rule == CONTENTS && found.weight == FindingSeverity::Invalid);
@@ -82,7 +83,7 @@ impl Findings {
             self.all.iter_mut().filter(|finding| disagree && finding.weight == FindingSeverity::Failed)
         {
             finding.weight = FindingSeverity::Warning;
-            finding.text.push_str(" (says nothing: client and server disagree about the contents)");
+            finding.text.push_str(" (no evidence: client and server disagree about the contents)");
         }
     }
 }

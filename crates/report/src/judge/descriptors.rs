@@ -1,4 +1,4 @@
-//! Whether the servers had to turn the device away.
+//! Whether the servers had to refuse connections of the device.
 
 use super::generator::RESOURCES_MAX;
 use super::{FAILURES, FindingSeverity, Findings, LimitingParty, stalls};
@@ -6,7 +6,7 @@ use crate::facts::RunFacts;
 
 /// Name of the rule.
 pub(super) const REFUSED: &str = "refused";
-/// Servers refused connections for want of descriptors: what the device made of that is the bench's doing.
+/// Servers refused connections for lack of file descriptors: the bench caused the failures that follow.
 pub(super) fn refused(facts: &RunFacts, found: &mut Findings) {
     let Some(server) = &facts.server else { return };
     let judged = stalls::judged(facts);
@@ -21,7 +21,7 @@ pub(super) fn refused(facts: &RunFacts, found: &mut Findings) {
     }
     if refused > RESOURCES_MAX * ended {
         let text = format!(
-            "servers refused {refused:.0} connections for want of file descriptors: raise the limit (ulimit -Hn), or use \
+            "servers refused {refused:.0} connections for lack of file descriptors: raise the limit (ulimit -Hn), or use \
              more processes (--workers)"
         );
         found.invalid(REFUSED, LimitingParty::Host, text);
@@ -29,13 +29,13 @@ pub(super) fn refused(facts: &RunFacts, found: &mut Findings) {
 }
 
 impl Findings {
-    /// Errors of a device whose origins turn it away are no evidence against it; wrong content is.
+    /// Errors of a device are no evidence against it if its origin servers refuse connections; wrong content is.
     pub(super) fn excuse_for_descriptors(&mut self) {
         let refused = self.all.iter().any(|found| found.rule == REFUSED);
         for finding in self.all.iter_mut().filter(|_| refused) {
             if finding.weight == FindingSeverity::Failed && FAILURES.contains(&finding.rule) {
                 finding.weight = FindingSeverity::Warning;
-                finding.text.push_str(" (perhaps the bench's doing, for its servers refused connections)");
+                finding.text.push_str(" (the bench may be the cause: its servers refused connections)");
             }
         }
     }

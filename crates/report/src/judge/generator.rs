@@ -1,18 +1,18 @@
-//! Whether the load generator was fit for its work.
+//! Whether the load generator was fast enough and had enough resources.
 
 use super::blame::{Blame, failed_by};
 use super::{Findings, LimitingParty};
 use crate::facts::{Headline, RunFacts, SideFacts};
 
-/// Share of the primary phase that the busiest event loop may be at work.
+/// Largest share of the primary phase that the busiest event loop may be working.
 pub(super) const BUSY_MAX: f64 = 0.90;
 /// Lateness in milliseconds that is always allowed for 99 % of the starts.
 pub(super) const LATE_LEAST_MS: f64 = 10.0;
 /// Lateness that is allowed as a share of the mean response time.
 pub(super) const LATE_SHARE: f64 = 0.05;
-/// Step of the time-of-day clock in milliseconds that is allowed.
+/// Largest step, in milliseconds, that the time-of-day clock may make.
 pub(super) const CLOCK_STEP_MAX_MS: f64 = 100.0;
-/// Share of transactions that may fail for want of local resources.
+/// Largest share of transactions that may fail for lack of local resources.
 pub(super) const RESOURCES_MAX: f64 = 0.001;
 
 pub(super) fn saturated(facts: &RunFacts, found: &mut Findings) {
@@ -22,8 +22,7 @@ pub(super) fn saturated(facts: &RunFacts, found: &mut Findings) {
     for (who, share) in client.into_iter().chain(server) {
         if let Some(share) = share.filter(|&share| share > BUSY_MAX) {
             let text = format!(
-                "the load generator was saturated: the busiest {} loop was at work {:.0} % of the time, {:.0} % are \
-                 allowed",
+                "the load generator was saturated: the busiest {} loop was working {:.0} % of the time; the limit is {:.0} %",
                 who.name(),
                 100.0 * share,
                 100.0 * BUSY_MAX
@@ -33,8 +32,8 @@ pub(super) fn saturated(facts: &RunFacts, found: &mut Findings) {
     }
 }
 
-/// Share of the time that the busiest loop of a side was at work during the headline phases, whatever phases
-/// that side has itself.
+/// Share of the time that the busiest loop of a side was working during the phases of the headline figures, even if that side has
+/// other phases.
 fn busiest_during(side: &SideFacts, headline: &Headline) -> Option<f64> {
     let shares: Vec<(f64, f64)> = side
         .series
@@ -53,19 +52,19 @@ pub(super) fn late(facts: &RunFacts, found: &mut Findings) {
     let allowed_ms = LATE_LEAST_MS.max(LATE_SHARE * mean_ms);
     if late_ms > allowed_ms {
         let text = format!(
-            "requests started late: 1 % of them by more than {late_ms:.1} ms, {allowed_ms:.1} ms are allowed"
+            "requests started late: 1 % of them by more than {late_ms:.1} ms; the limit is {allowed_ms:.1} ms"
         );
         found.invalid("late", LimitingParty::Client, text);
     }
 }
 
-/// Every interval records by how much the time-of-day clock went ahead of the monotonic one.
+/// Every interval records how far the time-of-day clock moved relative to the monotonic clock.
 pub(super) fn clock(facts: &RunFacts, found: &mut Findings) {
     for side in facts.sides() {
         let step_ms = side.total.as_ref().map_or(0.0, |total| total.clock_step_ns as f64 * 1e-6);
         if step_ms.abs() > CLOCK_STEP_MAX_MS {
             let who = side.side.name();
-            let text = format!("the clock of the {who} host was set by {step_ms:.0} ms during the run");
+            let text = format!("the clock of the {who} host jumped by {step_ms:.0} ms during the run");
             found.invalid("clock", LimitingParty::Host, text);
         }
     }
@@ -76,7 +75,8 @@ pub(super) fn resources(facts: &RunFacts, found: &mut Findings) {
     let failed = failed_by(scope, Blame::Bench);
     if failed > RESOURCES_MAX * scope.ended_count() as f64 {
         let text = format!(
-            "{failed:.0} transactions failed for want of local ports, descriptors or by other faults of the local system"
+            "{failed:.0} transactions failed for lack of local ports or file descriptors, or because of other faults of the \
+             local system"
         );
         found.invalid("resources", LimitingParty::Host, text);
     }

@@ -1,4 +1,4 @@
-//! Whether the logs tell the whole story of one run.
+//! Whether the logs are complete and come from one run.
 
 use polygraph_stats::{EndReason, ErrorKind};
 
@@ -9,17 +9,17 @@ use crate::facts::{PhaseEnd, PhaseFacts, ProcessFacts, RunFacts, SideFacts};
 
 /// Name of the rule about logs of one side only.
 const ONE_SIDE: &str = "one side";
-/// Share of the primary phase that may be without statistics.
+/// Largest share of the primary phase that may have no statistics.
 pub(super) const LOST_MAX: f64 = 0.02;
-/// Seconds of the primary phase that may be without statistics, however short it is: an interval and a half.
+/// Seconds of the primary phase that may have no statistics, even in a short phase: one and a half intervals.
 pub(super) const LOST_LEAST_S: f64 = 1.5;
-/// Processes of one run start within so many seconds.
+/// Processes of one run start within this many seconds.
 pub(super) const STARTS_APART_S: u64 = 300;
 
 pub(super) fn interrupted(facts: &RunFacts, found: &mut Findings) {
     facts.client.iter().flat_map(|side| &side.processes).for_each(|process| client(process, found));
-    // Servers are stopped by a signal or an idle time-out when the robots are done; what counts is that they
-    // lived as long as the primary phase.
+    // A signal or an idle time-out stops servers when the robots are done; they need to run only until the end of the primary
+    // phase.
     let needed_s = facts.headline.as_ref().map_or(0.0, |headline| headline.end_s);
     facts.server.iter().flat_map(|side| &side.processes).for_each(|process| server(process, needed_s, found));
 }
@@ -34,11 +34,13 @@ fn client(process: &ProcessFacts, found: &mut Findings) {
         }
         // A worker process of either side ends the run.
         Some(EndReason::Fatal(why)) if why.contains(" of the server ") => {
-            (LimitingParty::Server, format!("the server could not go on: {why}"))
+            (LimitingParty::Server, format!("the server could not continue: {why}"))
         }
-        Some(EndReason::Fatal(why)) => (LimitingParty::Client, format!("the client could not go on: {why}")),
+        Some(EndReason::Fatal(why)) => {
+            (LimitingParty::Client, format!("the client could not continue: {why}"))
+        }
         Some(EndReason::Idle) => {
-            (LimitingParty::Client, "the client gave up because no traffic was left".to_owned())
+            (LimitingParty::Client, "the client ended because there was no more traffic".to_owned())
         }
         Some(EndReason::Finished | EndReason::ErrorGoal { .. }) | None => return,
     };
@@ -55,10 +57,14 @@ fn server(process: &ProcessFacts, needed_s: f64, found: &mut Findings) {
             found.invalid("interrupted", LimitingParty::Server, text);
         }
     }
-    let early = format!("{:.1} s into the run, {needed_s:.1} s were measured", process.last_s);
+    let early = format!("{:.1} s into the run; the measurement ended at {needed_s:.1} s", process.last_s);
     match &process.end {
         Some(EndReason::Fatal(why)) => {
-            found.invalid("interrupted", LimitingParty::Server, format!("the server could not go on: {why}"));
+            found.invalid(
+                "interrupted",
+                LimitingParty::Server,
+                format!("the server could not continue: {why}"),
+            );
         }
         Some(EndReason::Interrupted) if !lived => {
             found.invalid(
@@ -67,7 +73,7 @@ fn server(process: &ProcessFacts, needed_s: f64, found: &mut Findings) {
                 format!("an origin server was stopped {early}"),
             );
         }
-        // Robots that find all in the cache need no server.
+        // Robots whose requests are all hits need no server.
         Some(EndReason::Idle) if !lived => {
             found.warn("interrupted", format!("an origin server had no traffic and ended {early}"));
         }
@@ -78,24 +84,24 @@ fn server(process: &ProcessFacts, needed_s: f64, found: &mut Findings) {
 pub(super) fn one_side(facts: &RunFacts, found: &mut Findings) {
     match (&facts.client, &facts.server) {
         (Some(client), None) if is_device_or_server(client) => {
-            let text = "most transactions failed, and no server log says whether the origin servers were there: nothing tells a \
-                        device that failed from servers that failed; add the server's log";
+            let text = "most transactions failed, and no server log shows whether the origin servers were running: the device or \
+            the servers may have failed; add the server's log";
             found.invalid(ONE_SIDE, LimitingParty::Test, text.to_owned());
         }
         (Some(_), None) => {
-            let text = "no server log: only the client side is shown".to_owned();
+            let text = "there is no server log: the report shows only the client side".to_owned();
             found.warn(ONE_SIDE, text);
         }
         (None, Some(_)) => {
-            let text = "no client log: what the device did for its clients is unknown".to_owned();
+            let text = "there is no client log: how the device served its clients is unknown".to_owned();
             found.invalid(ONE_SIDE, LimitingParty::Test, text);
         }
         _ => {}
     }
 }
 
-/// Whether robots without a server log failed for a reason that the origin servers explain as well as a device does: no good
-/// reply ever came, or nothing says that there is a device. A proxy that refuses connections is certainly not there.
+/// Whether, without a server log, the origin servers explain the failures as well as a device does: no good reply ever arrived,
+/// or no log names a device. A proxy that refuses connections is certainly not running.
 fn is_device_or_server(client: &SideFacts) -> bool {
     let Some(total) = &client.total else { return false };
     let blamed = failed_by(total, Blame::Device) + failed_by(total, Blame::Slow);
@@ -107,19 +113,19 @@ fn is_device_or_server(client: &SideFacts) -> bool {
 }
 
 impl Findings {
-    /// Failures that origin servers explain as well are no evidence against a device; wrong content is.
+    /// Failures that origin servers could have caused are no evidence against a device; wrong content is.
     pub(super) fn excuse_for_missing_server_log(&mut self) {
         let unknown = self.all.iter().any(|f| f.rule == ONE_SIDE && f.weight == FindingSeverity::Invalid);
         for finding in self.all.iter_mut().filter(|_| unknown) {
             if finding.weight == FindingSeverity::Failed && FAILURES.contains(&finding.rule) {
                 finding.weight = FindingSeverity::Warning;
-                finding.text.push_str(" (perhaps for want of an origin server)");
+                finding.text.push_str(" (a missing origin server may be the cause)");
             }
         }
     }
 }
 
-/// Clocks of hosts may differ, and servers may have been up for long, so this is a warning.
+/// This is only a warning, because clocks of hosts may differ and servers may have started long before.
 pub(super) fn mixed(facts: &RunFacts, found: &mut Findings) {
     let processes: Vec<&ProcessFacts> = facts.sides().flat_map(|side| &side.processes).collect();
     let mut differ = |what: &str, value: fn(&ProcessFacts) -> &str, side_by_side: &[&ProcessFacts]| {
@@ -142,8 +148,7 @@ pub(super) fn mixed(facts: &RunFacts, found: &mut Findings) {
     });
     if differing_texts {
         let text =
-            "the texts of the workload differ between processes: settings or files were changed between \
-                    their starts"
+            "the text of the workload differs between processes: settings or files changed between their starts"
                 .to_owned();
         found.warn("mixed", text);
     }
@@ -189,7 +194,7 @@ pub(super) fn gaps(facts: &RunFacts, found: &mut Findings) {
     for phase in primary(facts) {
         if phase.lost_s > LOST_LEAST_S.max(LOST_MAX * (measured_s(phase) + phase.lost_s)) {
             let text = format!(
-                "the bench was stuck: {:.1} s of the primary phase {} have no statistics",
+                "the bench stalled: {:.1} s of the primary phase {} have no statistics",
                 phase.lost_s, phase.name
             );
             found.invalid("gaps", LimitingParty::Client, text);

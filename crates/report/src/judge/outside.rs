@@ -1,4 +1,4 @@
-//! What lies outside of client, device and servers: the name server, the network, the clocks.
+//! Faults outside the client, the device and the servers: in the name server, the network or the clocks.
 
 use polygraph_stats::ErrorKind;
 
@@ -8,18 +8,18 @@ use super::replies::WRONG_MAX;
 use super::{Findings, LimitingParty};
 use crate::facts::{ProcessFacts, RunFacts, SideFacts};
 
-/// Robots look names up only where no device does it for them.
+/// Robots look up names only if no device does this for them.
 pub(super) fn names(facts: &RunFacts, found: &mut Findings) {
     if led_nowhere(facts) {
-        let text = "robots reached nobody at the addresses that the name server gave, while no request came to the servers, \
-                    which were there";
+        let text = "robots reached nothing at the addresses that the name server gave, and the servers, which were running, \
+        received no request";
         found.invalid("names", LimitingParty::NameServer, text.to_owned());
     }
     let reason = "the name server gave no usable answer";
     without(facts, found, Blame::Names, "names", LimitingParty::NameServer, reason);
 }
 
-/// Whether robots that look names up and go to the servers themselves never came there, though the servers lived.
+/// Whether robots that look up names and connect to the servers directly never reached them, although the servers were running.
 fn led_nowhere(facts: &RunFacts) -> bool {
     let total = |side: &Option<SideFacts>| side.as_ref().and_then(|side| side.total.clone());
     let (Some(client), Some(servers)) = (total(&facts.client), &facts.server) else { return false };
@@ -29,14 +29,14 @@ fn led_nowhere(facts: &RunFacts) -> bool {
     !facts.device && facts.origin_gone.is_none() && looked_up && nobody_there && nothing_came
 }
 
-/// No way to the device or to a server.
+/// There was no route to the device or to a server.
 pub(super) fn network(facts: &RunFacts, found: &mut Findings) {
-    let reason = "the network knew no way to the address";
+    let reason = "there was no route to the address";
     without(facts, found, Blame::Network, "network", LimitingParty::Network, reason);
 }
 
-/// Servers date their replies, and a device must leave that alone. The clocks of two hosts may differ; one host has only
-/// one clock, so there it is the device that lies.
+/// Servers date their replies, and a device must not change the date. The clocks of two hosts may differ; one host has only one
+/// clock, so the device must have changed the date there.
 pub(super) fn dates(facts: &RunFacts, found: &mut Findings) {
     let Some(headline) = &facts.headline else { return };
     let ended = headline.scope.ended_count();
@@ -52,10 +52,10 @@ pub(super) fn dates(facts: &RunFacts, found: &mut Findings) {
     if count as f64 <= WRONG_MAX * ended as f64 {
         found.warn("dates", text);
     } else if one_host {
-        let text = "Date of first-hand replies is off by more than a minute, though robots and servers have one clock";
+        let text = "the Date of first-hand replies is wrong by more than a minute, although robots and servers share a clock";
         found.failed_as("dates", BROKEN_MESSAGES, format!("{text}: {count} of {ended} transactions"));
     } else {
-        let remedy = "set the clocks of the bench, or see whether the device alters Date";
+        let remedy = "synchronize the clocks of the bench, or check whether the device alters Date";
         found.invalid("dates", LimitingParty::Host, format!("{text}; {remedy}"));
     }
 }

@@ -9,16 +9,16 @@ use crate::facts::RunFacts;
 use crate::figures::error_count;
 use crate::series::SeriesPoint;
 
-/// Share by which the measured rate may stay below the offered rate.
+/// Largest share by which the measured rate may be below the offered rate.
 pub(super) const GAP_MAX: f64 = 0.03;
-/// Seconds from the start of a run in which levels rise to where they belong; growth in them means nothing.
+/// Seconds from the start of a run in which levels rise to their steady values; growth in this time proves nothing.
 const SETTLING_S: f64 = 5.0;
-/// Parts that a phase is cut into to see whether a level grows in each.
+/// Number of parts of a phase; a level must grow in each of them.
 const GROWTH_PARTS: usize = 5;
 
-/// A planned rate that was not offered, by more than chance makes of starts that come at random. What robots could not
-/// start because connections were at their limit, or because the page that names it was not answered, is not the
-/// bench's doing: only launches by the clock are.
+/// The robots did not offer the planned rate, and random arrivals do not explain the difference. The bench is responsible only
+/// for requests that start by the clock, not for those that could not start because connections were at their limit or because
+/// the page that embeds them was not answered.
 pub(super) fn offered(facts: &RunFacts, found: &mut Findings) {
     let Some(headline) = facts.headline.as_ref().filter(|headline| headline.primary) else { return };
     let Some(planned) = facts.main_side().offered_rate() else { return };
@@ -35,21 +35,21 @@ pub(super) fn offered(facts: &RunFacts, found: &mut Findings) {
         return;
     }
     let text = format!(
-        "{:.2} transactions per second were to be started, {:.2} were ({:.1} % fewer)",
+        "{:.2} transactions per second were planned, {:.2} were started ({:.1} % fewer)",
         planned,
         started / scope.seconds,
         100.0 * gap / expected
     );
     if error_count(&scope.block, ErrorKind::TooManyOpen) >= 0.5 * gap {
-        let text = format!("{text}, since connections were at their limit");
+        let text = format!("{text}, because connections were at their limit");
         match own_limit(facts, scope) {
             true => found.invalid("offered", LimitingParty::Test, text),
             false => found.add_slow_device("following", text),
         }
     } else if gap - withheld(&scope.block) <= allowed {
-        // A device that makes robots wait longer and longer is found by what began and did not end.
+        // The rule `following` finds a device that makes robots wait longer and longer: transactions start and do not end.
         let text = format!(
-            "{text}, since pages were not answered when the phase ended: the device cannot follow, or the warm-up was too \
+            "{text}, because pages had no answer yet when the phase ended: the device cannot keep up, or the warm-up was too \
              short"
         );
         found.warn("offered", text);
@@ -62,12 +62,12 @@ pub(super) fn offered(facts: &RunFacts, found: &mut Findings) {
     }
 }
 
-/// Transactions that follow from others and could not be started, for those have not been answered. Robots leave out
-/// launches for the parts of a page when they ask for the page, and request the parts when they have read it. So
-/// each launch without a good reply has cost as many as a launch with one was followed by. What was launched before
-/// the phase and answered in it makes up for as much at its end. Infinite if nothing was answered.
+/// The number of transactions that could not start because the page that embeds them was not answered. When robots request a
+/// page, they skip later launches for its parts, and request the parts when they have read the page. So each launch without a
+/// good reply costs as many transactions as follow a launch with a good reply. Launches before the phase that are answered in it
+/// make up for as many at its end. Infinite if nothing was answered.
 fn withheld(block: &Block) -> f64 {
-    // Lateness is recorded of launches by the clock, and of nothing else.
+    // Lateness is recorded only for launches by the clock.
     let launched = block.late_us.count() as f64;
     let followers = block.xacts.entered as f64 - launched;
     let following = block.embedded.count + block.class(Class::RedirectedReq).size.count();
@@ -78,10 +78,10 @@ fn withheld(block: &Block) -> f64 {
     (launched - answered as f64).max(0.0) * followers / answered as f64
 }
 
-/// Transactions that began and those that ended differ by the growth of the level, which must have risen all the time: a
-/// burst at the very end, like a large page or two, says nothing. Only the second half of the phase counts, or a phase
-/// without warm-up would fail while its level rises to where it belongs. A steady level of mean L varies like the number
-/// of starts, so a difference of two has a variance of 2 L, and more where starts come in batches.
+/// More transactions started than ended: the difference is the growth of the level. The level must have risen all the time,
+/// because a burst at the very end, such as a large page or two, proves nothing. Only the second half of the phase counts;
+/// otherwise a phase without warm-up would fail while its level rises to its steady value. A steady level of mean L varies like
+/// the number of starts, so the difference of two levels has a variance of 2 L, and more where starts come in batches.
 pub(super) fn following(facts: &RunFacts, found: &mut Findings) {
     let Some(headline) = facts.headline.as_ref().filter(|headline| headline.primary) else { return };
     let middle = (headline.begin_s + headline.end_s) / 2.0;
@@ -100,8 +100,8 @@ pub(super) fn following(facts: &RunFacts, found: &mut Findings) {
     let gap = begun - ended;
     if gap > (begun * GAP_MAX).max(random) && has_risen(&half, gap) {
         let text = format!(
-            "the device cannot follow: in the second half of phase {} {begun:.0} transactions began and {ended:.0} \
-             ended, {:.1} % fewer",
+            "the device cannot keep up: in the second half of phase {}, {begun:.0} transactions started and {ended:.0} ended \
+             ({:.1} % fewer)",
             headline.phase,
             100.0 * gap / begun
         );
@@ -109,8 +109,8 @@ pub(super) fn following(facts: &RunFacts, found: &mut Findings) {
     }
 }
 
-/// Whether the level of transactions rose by a good part of `gap` on the average over time: a steady rise by that much
-/// makes a difference of half of it between the first and the second half of the time.
+/// Whether the mean level of transactions rose by a large part of `gap`: a steady rise by `gap` makes the means of the first and
+/// the second half of the time differ by half of it.
 fn has_risen(points: &[&SeriesPoint], gap: f64) -> bool {
     let levels: Vec<f64> = points.iter().filter_map(|point| point.get("xact.level.mean")).collect();
     let part = levels.len() / 2;
@@ -121,8 +121,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Growth is judged on transactions, not on open connections: pools of idle persistent connections may well
-/// grow all the time without harm.
+/// This rule judges transactions, not open connections: pools of idle persistent connections may grow all the time without harm.
 pub(super) fn growing(facts: &RunFacts, found: &mut Findings) {
     let Some(headline) = facts.headline.as_ref().filter(|headline| headline.primary) else { return };
     let levels: Vec<f64> = facts
@@ -139,14 +138,14 @@ pub(super) fn growing(facts: &RunFacts, found: &mut Findings) {
     let parts: Vec<f64> = (0..GROWTH_PARTS).map(|i| mean(&levels[edge(i)..edge(i + 1)])).collect();
     let (first, last) = (parts[0], parts[GROWTH_PARTS - 1]);
     let grown = last - first;
-    // A level that merely settles grows less and less: its last step is then a small part of the whole.
+    // A level that approaches its steady value grows less and less: its last step is then a small part of the whole growth.
     let settling = last - parts[GROWTH_PARTS - 2] < 0.1 * grown;
     let in_each = parts.windows(2).all(|pair| pair[1] > pair[0]);
     let batch = batches(&headline.scope);
     let random = allowance(2.0 * last * batch, batch);
     if in_each && !settling && grown > 0.5 * first && grown > random {
         let text = format!(
-            "concurrent transactions grew all through phase {}, from {first:.0} to {last:.0}",
+            "concurrent transactions grew throughout phase {}, from {first:.0} to {last:.0}",
             headline.phase
         );
         found.add_slow_device("growing", text);

@@ -9,9 +9,9 @@ use crate::facts::{PhaseFacts, RunFacts};
 use crate::scope::Scope;
 use crate::{correctness, text};
 
-/// Share of failed transactions that is allowed in the primary phase (the rule of the 1999 bake-off).
+/// Largest share of transactions that may fail in the primary phase (the rule of the 1999 bake-off).
 pub(super) const ERRORS_MAX: f64 = 0.03;
-/// Share of wrong replies that is allowed in the primary phase.
+/// Largest share of wrong replies in the primary phase.
 pub(super) const WRONG_MAX: f64 = 0.001;
 
 pub(super) fn errors(facts: &RunFacts, found: &mut Findings) {
@@ -19,7 +19,7 @@ pub(super) fn errors(facts: &RunFacts, found: &mut Findings) {
     let text = |scope: &Scope, blamed: f64| {
         let ended = scope.ended_count() as f64;
         format!(
-            "{:.2} % of the transactions failed in phase {} ({blamed:.0} of {ended:.0}), {:.0} % are allowed",
+            "{:.2} % of the transactions failed in phase {} ({blamed:.0} of {ended:.0}); the limit is {:.0} %",
             100.0 * blamed / ended,
             headline.phase,
             100.0 * ERRORS_MAX
@@ -40,8 +40,8 @@ pub(super) fn errors(facts: &RunFacts, found: &mut Findings) {
         }
     } else if let (Some(blamed), Some(gone)) = (too_many(&headline.scope), &facts.origin_gone) {
         let text = format!(
-            "{}, but nothing is known of an origin server after {:.1} s of the run: what was answered without it is no \
-             evidence",
+            "{}, but an origin server left no records after {:.1} s of the run: failures without the server are no evidence \
+             against the device",
             text(&headline.scope, blamed),
             gone.at_s
         );
@@ -49,7 +49,7 @@ pub(super) fn errors(facts: &RunFacts, found: &mut Findings) {
     }
 }
 
-/// Transactions failed at the test's own limit of connections, and there is no device to be slow.
+/// Transactions failed at the test's own connection limit, and there is no device that could be slow.
 pub(super) fn own_limit(facts: &RunFacts, scope: &Scope) -> bool {
     !facts.device && blame::most(scope) == Some(ErrorKind::TooManyOpen)
 }
@@ -58,7 +58,7 @@ pub(super) fn error_goal(facts: &RunFacts, found: &mut Findings) {
     let Some(client) = &facts.client else { return };
     for process in &client.processes {
         let Some(EndReason::ErrorGoal { phase }) = &process.end else { continue };
-        let text = format!("the run was given up in phase {phase}: too many transactions failed");
+        let text = format!("the run ended as failed in phase {phase}: too many transactions failed");
         let phase = client.phase(phase);
         let all = phase.and_then(|phase| phase.scope.as_ref());
         let evidence = phase.and_then(PhaseFacts::evidence);
@@ -69,7 +69,7 @@ pub(super) fn error_goal(facts: &RunFacts, found: &mut Findings) {
             Some(Blame::Names) => found.invalid("error goal", LimitingParty::NameServer, text),
             Some(Blame::Network) => found.invalid("error goal", LimitingParty::Network, text),
             Some(Blame::Bench) => {
-                let text = format!("{text}, most of them by faults of the local system");
+                let text = format!("{text}, most of them because of the local system");
                 found.invalid("error goal", LimitingParty::Host, text);
             }
             _ if evidence.is_some_and(|scope| own_limit(facts, scope)) => {
@@ -84,7 +84,7 @@ pub(super) fn error_goal(facts: &RunFacts, found: &mut Findings) {
     }
 }
 
-/// Content that is not what the server made for the request: once is too often, whenever it was.
+/// Content that the server did not generate for the request: one such reply is too many, in any phase.
 pub(super) fn content(facts: &RunFacts, found: &mut Findings) {
     for finding in correctness::of_run(facts).findings {
         if finding.kind.nature() == Nature::Content {
@@ -105,7 +105,7 @@ pub(super) fn correctness(facts: &RunFacts, found: &mut Findings) {
     let scopes = [(headline.evidence(), &headline.scope)];
     for (evidence, scope) in scopes.into_iter().chain(server.map(|total| (total, total))) {
         let ended = scope.ended_count() as f64;
-        // Foreign servers may say what they like about where they are.
+        // Foreign servers may redirect to any place.
         let ours_only = scope.block.kinds.first().is_none_or(|foreign| foreign.replies.size.count() == 0);
         let wrong = |kind: ErrorKind| match kind {
             ErrorKind::BadLocation => ours_only,
@@ -122,14 +122,13 @@ pub(super) fn correctness(facts: &RunFacts, found: &mut Findings) {
             let many = count as f64 > WRONG_MAX * ended;
             match kind {
                 _ if few && many && facts.origin_gone.is_some() && kind != ErrorKind::FalseHit => {
-                    let text =
-                        format!("{text}, most of them when nothing is known of an origin server any more");
+                    let text = format!("{text}, most of them after the last record of an origin server");
                     found.invalid("origin", LimitingParty::Server, text);
                 }
                 _ if few => found.warn("correctness", text),
-                // Nobody can be blamed for a hit on what others had asked for.
+                // A hit on an object that others requested is nobody's fault.
                 ErrorKind::FalseHit => found.warn("correctness", text),
-                // A bench that does not read may be why a message was cut.
+                // A bench that does not read its sockets may be the reason for a truncated message.
                 ErrorKind::BodyShort => found.slow_as("correctness", deed, text),
                 _ => found.failed_as("correctness", deed, text),
             }

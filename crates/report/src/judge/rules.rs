@@ -82,7 +82,7 @@ fn table() -> Vec<Rule> {
     add(
         "gaps",
         format!(
-            "more than {} of the primary phase, and more than {} s, have no statistics: the bench was stuck",
+            "more than {} of the primary phase, and more than {} s, have no statistics: the bench stalled",
             percent(logs::LOST_MAX),
             logs::LOST_LEAST_S
         ),
@@ -93,7 +93,7 @@ fn table() -> Vec<Rule> {
         "stalls",
         format!(
             "a process on either side stalled for more than {} s at a stretch, or for more than {} and {} s in \
-             total, in the primary phase or in the phase in which the run was given up (shorter stalls: warning)",
+             total, in the primary phase or in the phase in which the run ended as failed (shorter stalls: warning)",
             stalls::LONGEST_S,
             percent(stalls::SHARE_MAX),
             stalls::LEAST_S
@@ -207,7 +207,7 @@ fn table() -> Vec<Rule> {
     add(
         descriptors::REFUSED,
         format!(
-            "in the primary phase, or in the phase in which the run was given up, servers refused connections \
+            "in the primary phase, or in the phase in which the run ended as failed, servers refused connections \
              because they had no file descriptors left: more than {} of their transactions; errors of the device \
              are then no evidence",
             percent(generator::RESOURCES_MAX)
@@ -274,7 +274,7 @@ fn table() -> Vec<Rule> {
     );
     add(
         "clock",
-        format!("the time-of-day clock was set by more than {} ms", generator::CLOCK_STEP_MAX_MS),
+        format!("the time-of-day clock jumped by more than {} ms", generator::CLOCK_STEP_MAX_MS),
         Invalid,
         generator::clock,
     );

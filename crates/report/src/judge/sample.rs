@@ -3,9 +3,9 @@
 use super::{Findings, LimitingParty};
 use crate::facts::RunFacts;
 
-/// Fewer ended transactions in the primary phase say nothing.
+/// With fewer ended transactions in the primary phase, figures are meaningless.
 pub const MIN: u64 = 100;
-/// Fewer ended transactions in the primary phase say little.
+/// With fewer ended transactions in the primary phase, figures are rough.
 pub(super) const FEW: u64 = 1000;
 
 pub(super) fn samples(facts: &RunFacts, found: &mut Findings) {
@@ -13,9 +13,9 @@ pub(super) fn samples(facts: &RunFacts, found: &mut Findings) {
     let (ended, phase) = (headline.scope.ended_count(), &headline.phase);
     let text = format!("only {ended} transactions ended in phase {phase}");
     if ended < MIN {
-        found.invalid("samples", LimitingParty::Test, format!("{text}, {MIN} are the least"));
+        found.invalid("samples", LimitingParty::Test, format!("{text}; the minimum is {MIN}"));
     } else if ended < FEW {
-        let text = format!("{text}: means are rough, high percentiles are chance");
+        let text = format!("{text}: means are rough, and high percentiles are random");
         found.warn("samples", text);
     }
 }

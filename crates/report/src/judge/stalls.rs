@@ -1,28 +1,28 @@
-//! Whether a process of the bench stood still: it was stopped, swapped out or starved of processor time, and whoever
-//! waited for it waited for the bench.
+//! Whether a process of the bench stalled: it was stopped, swapped out or starved of processor time. Whatever waited for it,
+//! waited for the bench and not for the device.
 
 use polygraph_stats::{EndReason, Side};
 
 use super::{Findings, LimitingParty};
 use crate::facts::{PhaseFacts, ProcessFacts, RunFacts, SideFacts};
 
-/// Seconds at a stretch for which a process may stand still in what is judged.
+/// Longest stall, in seconds, that a process may have in the judged time.
 pub(super) const LONGEST_S: f64 = 1.0;
-/// Share of what is judged in which a process may stand still.
+/// Largest share of the judged time for which a process may be stalled in total.
 pub(super) const SHARE_MAX: f64 = 0.02;
-/// Seconds in sum that are always allowed.
+/// Total stall time, in seconds, that is always allowed.
 pub(super) const LEAST_S: f64 = 0.5;
-/// Stalls of less than this sum in seconds cause no warning.
+/// Stalls with a total of less than this many seconds cause no warning.
 const TOLD_S: f64 = 0.25;
 /// Lateness in milliseconds that is always allowed for 99 % of the think times.
 pub(super) const THINK_LATE_MS: f64 = 10.0;
 
-/// How a process stood still in a stretch of the run.
+/// The stalls of a process within a part of the run.
 #[derive(Clone, Copy, Default)]
 struct StallSums {
     sum_s: f64,
     longest_s: f64,
-    /// When the longest began.
+    /// When the longest stall began.
     at_s: f64,
 }
 
@@ -41,13 +41,13 @@ impl StallSums {
         still
     }
 
-    /// Whether it spoils figures of `whole_s` seconds.
+    /// Whether the stalls invalidate figures that cover `whole_s` seconds.
     fn is_too_long(&self, whole_s: f64) -> bool {
         self.longest_s > LONGEST_S || self.sum_s > LEAST_S.max(SHARE_MAX * whole_s)
     }
 }
 
-/// The process of a side that is worst off: one that stood still for too long comes before one that only has the larger sum.
+/// The most affected process of a side: a process with a stall that is too long comes before one that only has a larger total.
 fn worst(all: impl Iterator<Item = StallSums>, whole_s: f64) -> Option<StallSums> {
     all.max_by(|a, b| a.is_too_long(whole_s).cmp(&b.is_too_long(whole_s)).then(a.sum_s.total_cmp(&b.sum_s)))
 }
@@ -59,8 +59,8 @@ pub(super) fn stalls(facts: &RunFacts, found: &mut Findings) {
         let all = side.processes.iter().map(|process| StallSums::of(process, &windows));
         let Some(worst) = worst(all, whole_s) else { continue };
         let text = format!(
-            "the {} stood still for {:.1} s at a stretch, {:.1} s into the run, and for {:.1} s in sum ({:.1} % of what is \
-             judged): it was stopped, or had no processor or memory",
+            "the {} stalled for {:.1} s at a stretch, {:.1} s into the run, and for {:.1} s in total ({:.1} % of the judged \
+             time): it was stopped, or had no processor or memory",
             side.side.name(),
             worst.longest_s,
             worst.at_s,
@@ -82,7 +82,7 @@ fn party(side: Side) -> LimitingParty {
     }
 }
 
-/// Begin and end of what is judged: the headline's phases, and those in which the run was given up.
+/// Start and end of the judged time: the phases of the headline figures, and the phase in which the run ended as failed.
 pub(super) fn judged(facts: &RunFacts) -> Vec<(f64, f64)> {
     let side = facts.main_side();
     let given_up = |phase: &PhaseFacts| {
@@ -96,7 +96,7 @@ pub(super) fn judged(facts: &RunFacts) -> Vec<(f64, f64)> {
     phases.filter_map(|phase| Some((phase.begin_s?, phase.end_s?))).collect()
 }
 
-/// Think times that ended later than drawn: what the device is charged with is the server's.
+/// Think times that ended later than drawn: the server, not the device, caused this part of the response times.
 pub(super) fn late_servers(facts: &RunFacts, found: &mut Findings) {
     let Some(total) = facts.server.as_ref().and_then(measured) else { return };
     let Some(late_ms) = total.block.late_us.quantile(0.99).map(|us| us as f64 * 1e-3) else { return };
@@ -104,14 +104,14 @@ pub(super) fn late_servers(facts: &RunFacts, found: &mut Findings) {
     let allowed_ms = THINK_LATE_MS.max(super::generator::LATE_SHARE * mean_ms);
     if late_ms > allowed_ms {
         let text = format!(
-            "servers answered late: 1 % of their think times ended more than {late_ms:.1} ms late, {allowed_ms:.1} ms are \
-             allowed"
+            "servers answered late: 1 % of their think times ended more than {late_ms:.1} ms late; the limit is {allowed_ms:.1} \
+             ms"
         );
         found.invalid("late", LimitingParty::Server, text);
     }
 }
 
-/// What servers counted in their primary phases, or in all if they have none of their own.
+/// What servers counted in their primary phases, or in all phases if they have no primary phase.
 fn measured(server: &SideFacts) -> Option<&crate::scope::Scope> {
     let primary = server.phases.iter().find(|phase| phase.primary && phase.scope.is_some());
     primary.and_then(|phase| phase.scope.as_ref()).or(server.total.as_ref())

@@ -358,7 +358,7 @@ fn late_or_interrupted_runs_do_not_excuse_the_device() {
 
 #[test]
 fn a_device_that_was_still_cold() {
-    // 36 % of the hits are missed at the begin of the primary phase, a percent at its end.
+    // 36 % of the hits are missed at the start of the primary phase, and one percent at its end.
     let cold = Run { cold: Some(8.0), phases: [4.0, 60.0, 2.0], rate: 200.0, ..Run::default() };
     check_logs(&[cold.client(), Run::default().server()], VerdictOutcome::Valid, &["(trend)", "(trend)"]);
     let warm = Run { cold: Some(1.0), ..cold };
@@ -563,8 +563,8 @@ fn dates_of_one_host_are_the_devices_doing() {
 fn the_headline_tells_what_the_device_did() {
     for (kind, deed) in [
         (ErrorKind::BadStatus, "the device answered with errors"),
-        (ErrorKind::UnmarkedRedirect, "the device led robots elsewhere"),
-        (ErrorKind::Reset, "the device broke connections off"),
+        (ErrorKind::UnmarkedRedirect, "the device redirected robots elsewhere"),
+        (ErrorKind::Reset, "the device broke off connections"),
         (ErrorKind::BadHead, "the device sent broken messages"),
         (ErrorKind::Timeout, "the device did not sustain the load"),
         (ErrorKind::ConnectFailed, "the device refused connections"),

@@ -1,10 +1,10 @@
-//! Whether the primary phase began before the device had settled.
+//! Whether the primary phase began before the device reached a steady state.
 //!
 //! The phase is cut into [`PARTS`] of equal length. A figure has a trend if its last third differs from its first by
 //! more than a tolerance *and* by more than noise explains. Noise is estimated from differences of neighbouring parts
-//! (von Neumann 1941), which a trend hardly changes. The second condition alone would find trends that nobody cares
-//! about in long runs, the first alone would take noise of short runs for a trend. Parts, not intervals, are used,
-//! because neighbouring intervals resemble each other.
+//! (von Neumann 1941), which a trend hardly changes. In long runs, the second condition alone would find trends that do not
+//! matter; in short runs, the first alone would mistake noise for a trend. The rule uses parts instead of intervals because
+//! neighbouring intervals resemble each other.
 
 use super::chance::{allowance, batches};
 use super::{FindingSeverity, Findings};
@@ -12,19 +12,19 @@ use crate::facts::RunFacts;
 use crate::series::SeriesPoint;
 use crate::text;
 
-/// Change of the mean response time between the first and the last third that is allowed, as a share of its mean.
+/// Largest change of the mean response time between the first and the last third, as a share of the mean.
 pub(super) const RPTM_MAX: f64 = 0.10;
 /// The same for the document hit ratio, in points (percent of transactions).
 pub(super) const HITS_MAX: f64 = 2.0;
-/// Change of the offered rate up to which a load is steady, as a share of its mean.
+/// Largest change of the offered rate in a steady load, as a share of its mean.
 const STEADY: f64 = 0.05;
 /// Parts of the phase.
 const PARTS: usize = 12;
-/// The difference of the thirds must be so many standard deviations: as noise is known from [`PARTS`] values only, less
-/// than one series of 1000 without a trend looks like one.
+/// Number of standard deviations by which the thirds must differ. Noise is estimated from only [`PARTS`] values; with this limit,
+/// fewer than one in 1000 series without a trend looks like a series with one.
 const SURE: f64 = 5.0;
 
-/// A load that is meant to change takes response times with it, and a run that is no good needs no further reasons.
+/// A load that changes as planned also changes response times, and a run that is not valid needs no further reasons.
 pub(super) fn trend(facts: &RunFacts, found: &mut Findings) {
     let Some(headline) = facts.headline.as_ref().filter(|headline| headline.primary) else { return };
     if facts.client.is_none() || found.all.iter().any(|finding| finding.weight != FindingSeverity::Warning) {
@@ -42,7 +42,7 @@ pub(super) fn trend(facts: &RunFacts, found: &mut Findings) {
     }
     let Some(rates) = parts("baseline.req.rate", "") else { return };
     let rate = rates.iter().sum::<f64>() / PARTS as f64;
-    // Starts come at random: of so many in a third, the number is known only up to this.
+    // Starts come at random, so their number in a third varies by this much.
     let starts = rate * headline.scope.seconds / PARTS as f64;
     let batch = batches(&headline.scope);
     let random = allowance(2.0 * starts * batch, batch) / starts.max(1.0);
@@ -83,7 +83,7 @@ fn mean(points: &[&SeriesPoint], figure: &str, weight: &str) -> Option<f64> {
     (total > 0.0).then(|| pairs.iter().map(|(value, weight)| value * weight).sum::<f64>() / total)
 }
 
-/// Means of the first and the last third.
+/// The means of the first and of the last third.
 fn ends(parts: &[f64]) -> (f64, f64) {
     let third = parts.len() / 3;
     let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
@@ -95,7 +95,7 @@ fn drift(parts: &[f64]) -> f64 {
     last - first
 }
 
-/// The ends, if there is a trend.
+/// The means of the first and the last third, if there is a trend.
 fn moved(parts: &[f64], tolerance: f64) -> Option<(f64, f64)> {
     let (first, last) = ends(parts);
     let steps = parts.windows(2).map(|pair| (pair[1] - pair[0]).powi(2));

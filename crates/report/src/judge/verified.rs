@@ -7,8 +7,8 @@ use super::{Findings, LimitingParty};
 use crate::facts::RunFacts;
 use crate::scope::Scope;
 
-/// Share of the replies to be verified that may go without: as many as may fail, for a reply that nobody could
-/// check is worth no more than one that failed.
+/// Largest share of replies that may remain unverified: the same as for failures, because a reply that nobody could check is
+/// worth no more than a failed one.
 pub(super) const UNVERIFIED_MAX: f64 = super::replies::ERRORS_MAX;
 
 pub(super) fn verified(facts: &RunFacts, found: &mut Findings) {
@@ -19,12 +19,11 @@ pub(super) fn verified(facts: &RunFacts, found: &mut Findings) {
         let seen = block.verified.replies + block.verified.marked;
         if own > 0 && seen == 0 {
             let text =
-                format!("none of {own} replies was verified: nothing shows that they are the servers'");
+                format!("none of {own} replies was verified: nothing shows that they come from the servers");
             return blame(facts, found, block.class(Class::Abort).size.count() == own, text);
         }
         if own > 0 && block.verified.replies == 0 {
-            let text =
-                "no body was verified, for the workload asks for none: replies were known by their marks";
+            let text = "no body was verified, because the workload requests none: robots recognized replies by their marks";
             found.warn("unverified", text.to_owned());
         }
     }
@@ -33,7 +32,7 @@ pub(super) fn verified(facts: &RunFacts, found: &mut Findings) {
     let unseen = counted.due.saturating_sub(counted.replies);
     if unseen as f64 > UNVERIFIED_MAX * counted.due as f64 {
         let text = format!(
-            "{unseen} of {} replies in phase {} could not be verified, {:.0} % are allowed",
+            "{unseen} of {} replies in phase {} could not be verified; the limit is {:.0} %",
             counted.due,
             headline.phase,
             100.0 * UNVERIFIED_MAX
@@ -47,7 +46,8 @@ fn ours(block: &Block) -> u64 {
     block.ok_count().saturating_sub(block.kinds.first().map_or(0, |foreign| foreign.replies.size.count()))
 }
 
-/// Who lets robots accept anything has not tested the device; otherwise it answered for the servers.
+/// If the user lets robots accept foreign messages, the test did not test the device. Otherwise the device answered in place of
+/// the servers.
 fn blame(facts: &RunFacts, found: &mut Findings, by_plan: bool, text: String) {
     let accepting = facts.client.iter().flat_map(|side| &side.processes).any(|process| {
         let mut settings = process.header.settings.iter();
@@ -55,7 +55,7 @@ fn blame(facts: &RunFacts, found: &mut Findings, by_plan: bool, text: String) {
     });
     match by_plan || accepting {
         true if accepting => {
-            let text = format!("{text}; robots were told to accept foreign messages");
+            let text = format!("{text}; robots were configured to accept foreign messages");
             found.invalid("unverified", LimitingParty::Test, text);
         }
         true => found.invalid("unverified", LimitingParty::Test, text),

@@ -13,14 +13,14 @@ pub enum LimitingParty {
     NameServer,
     /// A host of the bench: its clock, ports, descriptors, memory or processors.
     Host,
-    /// What connects client, device and servers.
+    /// The network between client, device and servers.
     Network,
     /// The test as it was planned or carried out: too short, stopped by its user, or without content to verify.
     Test,
 }
 
 impl LimitingParty {
-    /// Name for people and for machines.
+    /// The name in messages and in JSON.
     pub fn name(self) -> &'static str {
         match self {
             LimitingParty::Device => "device",
@@ -33,14 +33,14 @@ impl LimitingParty {
         }
     }
 
-    /// What an INVALID run suffered from, found by `rule`; `device` tells whether there was one.
+    /// Why a run is INVALID by this rule; `device` says whether there was a device.
     pub(super) fn limit(self, rule: &str, device: bool) -> String {
         let who = match self {
             LimitingParty::Device => return "the device was the limit".to_owned(),
             LimitingParty::Test if device => {
-                return "the test does not say enough about the device".to_owned();
+                return "the test cannot judge the device".to_owned();
             }
-            LimitingParty::Test => return "the test does not say enough".to_owned(),
+            LimitingParty::Test => return "the test proves too little".to_owned(),
             LimitingParty::Client => "the client of the bench",
             LimitingParty::Server => "the origin server of the bench",
             LimitingParty::NameServer => "the name server",
@@ -49,7 +49,7 @@ impl LimitingParty {
         };
         match rule {
             "interrupted" => format!("{who} ended before the test did"),
-            "stalls" | "gaps" => format!("{who} stood still"),
+            "stalls" | "gaps" => format!("{who} stalled"),
             _ => format!("{who}{} was the limit", if device { ", not the device," } else { "" }),
         }
     }
