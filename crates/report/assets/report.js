@@ -36,7 +36,7 @@
     for (const [factor, letter] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) if (value >= factor) return +(value / factor).toPrecision(4) + letter;
     return String(+value.toPrecision(4));
   };
-  // So many nines as a share: 2 is 99 %.
+  // The share with a number of nines: 2 is 99 %.
   const nines = (n) => +(100 * (1 - 10 ** -n)).toFixed(Math.max(0, Math.ceil(n) - 1)) + " %";
 
   // Round values from `min` to `max`, about `count` of them, with their labels.
@@ -187,7 +187,7 @@
       this.y = scale(...this.yRange, bottom, top, this.log);
     }
 
-    // Round ends of the y axis around the values that are in sight.
+    // Round ends of the y axis around the visible values.
     visibleRange() {
       const [from, to] = this.view;
       const values = this.shown.flatMap((series) => series.sorted.filter(([x, y]) => x >= from && x <= to && (!this.log || y > 0)).map((p) => p[1]));

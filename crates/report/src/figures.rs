@@ -1,10 +1,10 @@
 //! The figures: every number that `lx`, the reports, the exports and the console show, with its one definition and unit.
 //!
-//! Classic names of the 1.x extractor come first, then the dotted names of later versions. Where the original
-//! gives a name to something that is not measured here, the name is missing rather than zero; [`absent`] says why.
+//! Classic names of the 1.x extractor come first, then the dotted names of later versions. Figures of the original that are not
+//! measured here are missing rather than zero; [`absent`] says why.
 //!
-//! * `values`: what is known of many values: count, extremes, distribution.
-//! * `table`: how the table is made.
+//! * `values`: statistics of many values: count, extremes, distribution.
+//! * `table`: the builder of the table.
 //! * `basic`: the names of generation 1.x, and totals, rates and ratios over all transactions.
 //! * `transactions`: classes beside the basic ones, causes of misses, connections, look-ups, cookies, verification.
 //! * `detail`: breakdowns of these by step, scheme, moment or choice.

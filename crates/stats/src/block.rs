@@ -110,7 +110,7 @@ pub struct Block {
     pub range_gen: RangeGen,
     /// Statistics of the choice of objects.
     pub oid_gen: OidGen,
-    /// Finished transactions for parts of pages; all other transactions are direct.
+    /// Finished transactions for objects embedded in pages; all other transactions are direct.
     pub embedded: CountAndBytes,
     /// Finished transactions for objects that no robot had requested before.
     pub unique: u64,
@@ -365,7 +365,7 @@ impl Block {
         CountAndBytes { count: sizes.count(), bytes: sizes.sum() as u64 }
     }
 
-    /// Share of failed transactions among all that ended (0 to 1), `None` if none ended.
+    /// Share of ended transactions that failed (0 to 1), `None` if none ended.
     pub fn error_ratio(&self) -> Option<f64> {
         ratio(self.failed_count() as f64, (self.ok_count() + self.failed_count()) as f64)
     }

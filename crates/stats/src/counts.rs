@@ -259,7 +259,7 @@ impl CloseStats {
 pub struct ValidationStats {
     /// Answered with the object: the stored copy was out of date.
     pub useful: ClassStats,
-    /// Answered with 304: the stored copy was still good.
+    /// Answered with 304: the stored copy was still valid.
     pub useless: ClassStats,
 }
 

@@ -45,10 +45,10 @@ fn logs_become_statistics_traces_and_tables() {
     let (sandbox, result) = run();
     let log = format!("{result}/client.log");
 
-    // Names that are not there are told; if none is, the command fails.
+    // The command names figures that do not exist; if none exists, it fails.
     let done = sandbox.polygraph(&format!("lx --objects rep_rate,icp,nothing {log}"));
     assert_eq!((done.code(), done.out.lines().count()), (Some(0), 1), "{done:?}");
-    assert!(done.err.contains("no figure `icp`: robots do not ask by ICP"), "{}", done.err);
+    assert!(done.err.contains("no figure `icp`: robots do not send ICP queries"), "{}", done.err);
     assert!(done.err.contains("no figure `nothing`"), "{}", done.err);
     let done = sandbox.polygraph(&format!("lx --objects ssl.req.rate {log}"));
     assert_eq!((done.code(), done.out.as_str()), (Some(4), ""), "{done:?}");

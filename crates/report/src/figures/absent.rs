@@ -1,35 +1,32 @@
-//! Names of the reference that no figure has here, and why.
+//! Names of the original's figures that do not exist here, and why.
 
-/// First parts of names, and why there are none.
+/// First parts of names, and why there are no such figures.
 pub const ABSENT: [(&str, &str); 22] = [
-    ("icp", "robots do not ask by ICP"),
+    ("icp", "robots do not send ICP queries"),
     ("socks", "robots do not use SOCKS"),
     ("ssl", "connections are not encrypted yet"),
     ("ftp", "there is no FTP"),
     ("connect", "there are no CONNECT tunnels yet"),
     ("tunneled", "there are no CONNECT tunnels yet"),
     ("compound.connect_plus_one", "there are no CONNECT tunnels yet"),
-    ("compound.auth.ntlm", "of the schemes there are Basic and Digest"),
-    ("compound.auth.negotiate", "of the schemes there are Basic and Digest"),
-    ("compound.auth.kerberos", "of the schemes there are Basic and Digest"),
-    ("auth.ing.ntlm", "of the schemes there are Basic and Digest"),
-    ("auth.ing.negotiate", "of the schemes there are Basic and Digest"),
-    ("auth.ed.ntlm", "of the schemes there are Basic and Digest"),
-    ("auth.ed.negotiate", "of the schemes there are Basic and Digest"),
+    ("compound.auth.ntlm", "the only schemes are Basic and Digest"),
+    ("compound.auth.negotiate", "the only schemes are Basic and Digest"),
+    ("compound.auth.kerberos", "the only schemes are Basic and Digest"),
+    ("auth.ing.ntlm", "the only schemes are Basic and Digest"),
+    ("auth.ing.negotiate", "the only schemes are Basic and Digest"),
+    ("auth.ed.ntlm", "the only schemes are Basic and Digest"),
+    ("auth.ed.negotiate", "the only schemes are Basic and Digest"),
     ("oid_gen.need.new_prv", "robots share all objects: there are no private ones"),
     ("oid_gen.need.rep_prv", "robots share all objects: there are no private ones"),
-    ("offered.hit.rptm", "hits that are offered take no time"),
-    ("offered.miss.rptm", "misses that are offered take no time"),
-    (
-        "authenticating.xact",
-        "steps of authentications are parts of transactions: see auth.ing and compound.auth",
-    ),
+    ("offered.hit.rptm", "offered hits take no time"),
+    ("offered.miss.rptm", "offered misses take no time"),
+    ("authenticating.xact", "authentication steps are parts of transactions: see auth.ing and compound.auth"),
     ("resp_tm_vs_sz", "dropped in 2.6; export transactions and compare any two columns"),
-    ("Traces", "values over time are the business of ltrace"),
+    ("Traces", "ltrace shows values over time"),
     ("conn_ttl_vs_use", "dropped in 2.6; conn_close.* has both"),
 ];
 
-/// Why there is no figure called `name`, if the reference has one.
+/// Why there is no figure called `name`, if the original has one.
 pub fn why(name: &str) -> Option<&'static str> {
     let is =
         |part: &str| name.strip_prefix(part).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
@@ -48,7 +45,7 @@ mod tests {
             };
             assert!(!crate::figures::all().iter().any(|figure| is(&figure.name)), "{name}");
         }
-        assert_eq!(why("icp.req.rate"), Some("robots do not ask by ICP"));
+        assert_eq!(why("icp.req.rate"), Some("robots do not send ICP queries"));
         assert_eq!((why("icpx"), why("rep")), (None, None));
     }
 }

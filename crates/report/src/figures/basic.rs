@@ -23,7 +23,7 @@ pub(super) fn classic(table: &mut FigureTable) {
     t.add_figure(
         "rep_rate",
         PerSecond,
-        "measured rate: transactions ended per second, failed ones included",
+        "measured rate: transactions ended per second, including failed transactions",
         |s| s.rate(s.block.xacts.left as f64),
     );
     t.add_figure("resp_tm_mean", Ms, "mean response time, from the actual start to the last byte", |s| {
@@ -35,17 +35,17 @@ pub(super) fn classic(table: &mut FigureTable) {
     t.add_figure(
         "req_dhr",
         Percent,
-        "offered document hit ratio: share of repeats of cachable objects",
+        "offered document hit ratio: share of basic transactions that repeat a request for a cachable object",
         |s| Some(100.0 * s.block.offered_hit_ratio()?),
     );
     t.add_figure(
         "rep_dhr",
         Percent,
-        "measured document hit ratio: share of replies that did not come first hand",
+        "measured document hit ratio: share of basic transactions that were hits",
         |s| Some(100.0 * s.block.hit_ratio()?),
     );
     t.add_figure("err_cnt", Count, "failed transactions", |s| Some(s.block.failed_count() as f64));
-    t.add_figure("err_pct", Percent, "failed transactions among all that ended", |s| {
+    t.add_figure("err_pct", Percent, "share of ended transactions that failed", |s| {
         Some(100.0 * s.block.error_ratio()?)
     });
     t.add_figure("req_bhr", Percent, "offered byte hit ratio", |s| {
@@ -58,17 +58,17 @@ pub(super) fn classic(table: &mut FigureTable) {
             Some(s.all.rptm_us.quantile(q)? as f64 * 1e-3)
         });
     }
-    t.add_figure("due_resp_tm_mean", Ms, "mean response time from the moment the request was due", |s| {
+    t.add_figure("due_resp_tm_mean", Ms, "mean response time from the scheduled start", |s| {
         Some(s.all.due_rptm_us.mean()? * 1e-3)
     });
     t.add_figure("rptm_mean:hit", Ms, "mean response time of hits", |s| {
         Some(s.block.class(Class::Hit).rptm_us.mean()? * 1e-3)
     });
-    t.add_figure("rptm_mean:miss", Ms, "mean response time of all that were no hits", |s| {
+    t.add_figure("rptm_mean:miss", Ms, "mean response time of all replies that were not hits", |s| {
         Some(s.over(NOT_HIT, |stats| &stats.rptm_us).mean()? * 1e-3)
     });
-    t.add_figure("rep_sz_mean", Bytes, "mean reply size, head and body", |s| s.all.size.mean());
-    t.add_figure("conn_use_mean", Things, "mean number of transactions of closed connections", |s| {
+    t.add_figure("rep_sz_mean", Bytes, "mean reply size, header and body", |s| s.all.size.mean());
+    t.add_figure("conn_use_mean", Things, "mean number of transactions per closed connection", |s| {
         s.block.conn_uses.mean()
     });
     t.add_figure("conn_lvl_mean", Things, "mean number of open connections, weighted by time", |s| {
@@ -76,7 +76,7 @@ pub(super) fn classic(table: &mut FigureTable) {
     });
 }
 
-/// The dotted names of the later extractors, and ours in their manner.
+/// The dotted names of the later extractors, and our own names of the same form.
 pub(super) fn dotted(table: &mut FigureTable) {
     phases(table);
     load(table);
@@ -94,17 +94,17 @@ pub(super) fn dotted(table: &mut FigureTable) {
     table.add_alias("log.count", "log_cnt");
 }
 
-/// What was planned.
+/// The planned phases.
 fn phases(t: &mut FigureTable) {
     use Unit::{Bytes, Count, Percent, Seconds};
     t.start_section("Phases");
-    t.add_list("name", "names of the phases; those that follow each other are joined with |", &[], |s| {
+    t.add_list("name", "names of the phases; names of consecutive phases are joined with |", &[], |s| {
         s.plan.iter().map(|plan| vec![plan.name.clone()]).collect()
     });
     t.add_figure(
         "primary",
         Count,
-        "1 if the workload measures the phase, or one of the phases; else 0",
+        "1 if the workload measures the phase, or one of the phases; otherwise 0",
         |s| Some(f64::from(s.plan.as_ref()?.primary)),
     );
     t.add_figure("goal.duration", Seconds, "planned duration", |s| s.plan.as_ref()?.duration_s);
@@ -128,35 +128,45 @@ fn phases(t: &mut FigureTable) {
     );
 }
 
-/// What was asked for and what came.
+/// Requests and replies: rates, response times and sizes.
 fn load(t: &mut FigureTable) {
     use Unit::{Bytes, Mbps, Ms, PerSecond};
     t.start_section("Load, response times and sizes");
     t.add_alias("baseline.req.rate", "req_rate");
     t.add_alias("baseline.rep.rate", "rep_rate");
-    t.add_histogram("baseline.rptm", "response time of all successful transactions: includes aborted ones, excludes steps of authentications (see rep.rptm)", Ms, 1e-3, |s| {
-        s.all.rptm_us.clone()
-    });
-    t.add_histogram("baseline.due_rptm", "response time from the due start", Ms, 1e-3, |s| {
+    t.add_histogram(
+        "baseline.rptm",
+        "response time of all successful transactions: includes aborted ones, excludes \
+    authentication steps (see rep.rptm)",
+        Ms,
+        1e-3,
+        |s| s.all.rptm_us.clone(),
+    );
+    t.add_histogram("baseline.due_rptm", "response time from the scheduled start", Ms, 1e-3, |s| {
         s.all.due_rptm_us.clone()
     });
     t.add_histogram("baseline.req.size", "request size of successful transactions", Bytes, 1.0, |s| {
         s.block.req_size.clone()
     });
-    t.add_histogram("baseline.rep.size", "reply size of all successful transactions: includes aborted ones, excludes steps of authentications (see rep.size)", Bytes, 1.0, |s| {
-        s.all.size.clone()
-    });
+    t.add_histogram(
+        "baseline.rep.size",
+        "reply size of all successful transactions: includes aborted ones, excludes \
+    authentication steps (see rep.size)",
+        Bytes,
+        1.0,
+        |s| s.all.size.clone(),
+    );
     detail::exchanges(t);
     t.add_time_and_size(
         "rep",
-        "all replies: includes steps of authentications, excludes aborted transactions (see baseline.rptm and baseline.rep.size)",
+        "all replies: includes authentication steps, excludes aborted transactions (see baseline.rptm and baseline.rep.size)",
         |s| detail::with_steps(s, transactions::REPLIES, |stats| &stats.rptm_us),
         |s| detail::with_steps(s, transactions::REPLIES, |stats| &stats.size),
     );
-    t.add_figure("req.bwidth", Mbps, "request bytes of successful transactions per second", |s| {
+    t.add_figure("req.bwidth", Mbps, "request traffic of successful transactions", |s| {
         s.rate(s.block.req_size.sum() * 8e-6)
     });
-    t.add_figure("rep.bwidth", Mbps, "reply bytes of successful transactions per second", |s| {
+    t.add_figure("rep.bwidth", Mbps, "reply traffic of successful transactions", |s| {
         s.rate(s.block.ok_bytes() * 8e-6)
     });
     t.add_count("ok_xact.count", "successful transactions", |s| s.block.ok_count());
@@ -168,9 +178,12 @@ fn load(t: &mut FigureTable) {
     });
     t.add_alias("err_xact.ratio", "err_pct");
     t.add_alias("err_xact.count", "err_cnt");
-    t.add_count("retr_xact.count", "transactions restarted after a persistent-connection race", |s| {
-        s.block.retried
-    });
+    t.add_count(
+        "retr_xact.count",
+        "transactions restarted because the peer closed a persistent connection at the moment of the \
+    request",
+        |s| s.block.retried,
+    );
 }
 
 /// Hit ratios and the basic classes.
@@ -195,7 +208,7 @@ fn hits(t: &mut FigureTable) {
     t.add_alias("hit.ratio.obj", "rep_dhr");
     t.add_alias("hit.ratio.byte", "rep_bhr");
     t.add_classes("hit", "hits", HIT);
-    t.add_classes("miss", "replies that are no hits", NOT_HIT);
+    t.add_classes("miss", "replies that are not hits", NOT_HIT);
     t.add_figure(
         "cachable.ratio.obj",
         Percent,
@@ -205,7 +218,7 @@ fn hits(t: &mut FigureTable) {
     t.add_figure(
         "cachable.ratio.byte",
         Percent,
-        "share of basic reply bytes that are hits or cachable misses",
+        "share of basic reply bytes that belong to hits or cachable misses",
         |s| percent(s.block.bytes_of(CACHABLE), s.block.bytes_of(&Class::BASIC)),
     );
     t.add_classes("cachable", "hits and cachable misses", CACHABLE);
@@ -213,26 +226,26 @@ fn hits(t: &mut FigureTable) {
     t.add_classes("fill", "cachable misses", FILL);
     for (prefix, what, classes) in [
         ("hit", "hits", HIT),
-        ("miss", "replies that are no hits", NOT_HIT),
+        ("miss", "replies that are not hits", NOT_HIT),
         ("fill", "cachable misses", FILL),
     ] {
         t.add_due_response_time(prefix, what, classes);
     }
 }
 
-/// What there was at a time.
+/// Numbers of concurrent transactions and connections.
 fn levels(t: &mut FigureTable) {
     use Unit::{Ms, Things};
     t.start_section("Concurrency and connections");
     t.add_level("xact", "transactions", |block| &block.xacts);
     t.add_level("baseline", "transactions", |block| &block.xacts);
-    t.add_level("populus", "living robots or servers", |block| &block.populus);
+    t.add_level("populus", "active robots or servers", |block| &block.populus);
     t.add_level("wait", "transactions that wait for a connection", |block| &block.waiting);
     t.add_level("conn.open", "open connections", |block| &block.conns);
     t.add_level("conn.estb", "established connections", |block| &block.established);
     t.add_level("conn.idle", "connections without a transaction", |block| &block.idle);
     t.add_histogram("conn.ttl", "lifetime of closed connections", Ms, 1e-3, |s| s.block.conn_ttl_us.clone());
-    t.add_histogram("conn.use", "transactions of closed connections", Things, 1.0, |s| {
+    t.add_histogram("conn.use", "transactions per closed connection", Things, 1.0, |s| {
         s.block.conn_uses.clone()
     });
 }
@@ -240,7 +253,7 @@ fn levels(t: &mut FigureTable) {
 /// Errors by class.
 fn errors(t: &mut FigureTable) {
     t.start_section("Errors");
-    t.add_count("errors.count", "errors, those that were only noted included", |s| {
+    t.add_count("errors.count", "errors, including those that were only noted", |s| {
         s.block.failed_count() + s.block.noted_count()
     });
     t.add_count("errors.noted.count", "errors of transactions that succeeded nevertheless", |s| {
@@ -265,13 +278,13 @@ fn errors(t: &mut FigureTable) {
     }
 }
 
-/// How the program itself did.
+/// How well the load generator worked.
 fn health(t: &mut FigureTable) {
     use Unit::{Bytes, Ms, Percent, Us};
     t.start_section("Health of the bench");
     t.add_histogram(
         "late",
-        "lateness: of starts (clients), of the ends of think times (servers), actual minus due",
+        "lateness of starts (clients) or of the ends of think times (servers): actual minus scheduled time",
         Ms,
         1e-3,
         |s| s.block.late_us.clone(),
@@ -279,15 +292,18 @@ fn health(t: &mut FigureTable) {
     t.add_figure(
         "cpu.busiest.share",
         Percent,
-        "share of the time that the busiest event loop was at work",
+        "share of the time that the busiest event loop was working",
         |s| Some(100.0 * s.busiest_share?),
     );
     t.add_figure("cpu.xact.time", Us, "processor time of the event loops per ended transaction", |s| {
         ratio(s.cpu_seconds * 1e6, s.ended_count() as f64)
     });
-    t.add_figure("rss.size", Bytes, "resident memory, largest of each process, sum over processes", |s| {
-        (s.rss_bytes > 0).then_some(s.rss_bytes as f64)
-    });
+    t.add_figure(
+        "rss.size",
+        Bytes,
+        "resident memory: largest value of each process, summed over processes",
+        |s| (s.rss_bytes > 0).then_some(s.rss_bytes as f64),
+    );
     t.add_figure("clock.step", Ms, "largest step of the time-of-day clock in an interval", |s| {
         Some(s.clock_step_ns as f64 * 1e-6)
     });

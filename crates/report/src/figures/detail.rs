@@ -1,4 +1,5 @@
-//! Breakdowns: exchanges of a transaction, authentication, when bytes passed, how objects and ranges were chosen.
+//! Breakdowns: exchanges of a transaction, authentication, times at which bytes were sent and received, choice of objects and
+//! ranges.
 
 use polygraph_stats::{AuthScheme, Class, ClassStats, CoarseHistogram, Histogram};
 
@@ -6,7 +7,7 @@ use super::Unit;
 use super::table::FigureTable;
 use crate::scope::Scope;
 
-/// A histogram over some classes and all steps of authentications.
+/// A histogram over some classes and all authentication steps.
 pub(super) fn with_steps(scope: &Scope, classes: &[Class], pick: fn(&ClassStats) -> &Histogram) -> Histogram {
     let mut all = scope.over(classes, pick);
     scope.block.auth_steps.iter().for_each(|steps| all.merge(pick(steps)));
@@ -15,7 +16,7 @@ pub(super) fn with_steps(scope: &Scope, classes: &[Class], pick: fn(&ClassStats)
 
 /// Exchanges of a transaction, and transactions by their number.
 pub(super) fn exchanges(t: &mut FigureTable) {
-    let what = "exchanges of a transaction: more than one if it answered challenges";
+    let what = "exchanges per transaction: more than one if it answered challenges";
     t.add_histogram("baseline.exchanges", what, Unit::Things, 1.0, |s| {
         let mut all = over_compounds(s, |compound| &compound.exchanges);
         let single = s.block.ok_count().saturating_sub(all.count());
@@ -37,10 +38,10 @@ pub(super) fn exchanges(t: &mut FigureTable) {
         t.add_histogram(&format!("{name}.req.size"), &text, Unit::Bytes, 1.0, move |s| of(s).request_size);
         let text = format!("bytes of the last reply to {what}");
         t.add_histogram(&format!("{name}.rep.size"), &text, Unit::Bytes, 1.0, move |s| of(s).size);
-        let text = format!("exchanges of {what}");
+        let text = format!("exchanges per transaction, for {what}");
         t.add_histogram(&format!("{name}.exchanges"), &text, Unit::Things, 1.0, move |s| of(s).exchanges);
     }
-    let what = "transactions of a single exchange";
+    let what = "transactions with a single exchange";
     t.add_histogram("compound.not.rptm", &format!("response time of {what}"), Unit::Ms, 1e-3, |s| {
         s.all.rptm_us.without(&over_compounds(s, |compound| &compound.rptm_us))
     });
@@ -61,10 +62,10 @@ fn over_compounds(
     all
 }
 
-/// Who was let in, by which scheme.
+/// Which robots were given access, by scheme.
 pub(super) fn authentication(t: &mut FigureTable) {
     t.start_section("Authentication");
-    let what = "unsuccessful steps of authentication: challenges, and refusals of spoiled passwords";
+    let what = "unsuccessful authentication steps: challenges, and refusals of intentionally wrong passwords";
     let steps = |s: &Scope, pick| with_steps(s, &[Class::Authenticating], pick);
     t.add_time_and_size("auth.ing", what, move |s| steps(s, |c| &c.rptm_us), move |s| steps(s, |c| &c.size));
     for scheme in AuthScheme::ALL {
@@ -73,10 +74,10 @@ pub(super) fn authentication(t: &mut FigureTable) {
             s.block.auth_steps[scheme as usize].clone()
         });
     }
-    t.add_class_stats("auth.ed", "transactions that showed credentials and were let in", authenticated);
+    t.add_class_stats("auth.ed", "transactions that sent credentials and were granted access", authenticated);
     for scheme in AuthScheme::ALL {
         let what =
-            format!("transactions that showed credentials of scheme {} and were let in", scheme.name());
+            format!("transactions that sent credentials of scheme {} and were granted access", scheme.name());
         t.add_class_stats(&format!("auth.ed.{}", scheme.name()), &what, move |s| {
             s.block.authenticated[scheme as usize].clone()
         });
@@ -87,7 +88,7 @@ pub(super) fn authentication(t: &mut FigureTable) {
     t.add_figure(
         "authenticating.rep.rate",
         Unit::PerSecond,
-        "unsuccessful steps of authentication per second",
+        "unsuccessful authentication steps per second",
         |s| s.rate(with_steps(s, &[Class::Authenticating], |c| &c.size).count() as f64),
     );
     t.add_distribution_alias("authenticating.rep.rptm", "auth.ing.rptm");
@@ -103,23 +104,25 @@ fn authenticated(scope: &Scope) -> ClassStats {
 type PickCoarse = fn(&Scope) -> CoarseHistogram;
 
 const LATENCY: [(&str, &str, PickCoarse); 4] = [
-    ("last_req_byte_written", "clients: until the head of the request was with the socket", |s| {
+    ("last_req_byte_written", "clients: until the request header was written to the socket", |s| {
         s.block.latency.last_request_byte_written_us.clone()
     }),
-    ("first_resp_byte_read", "clients: until the first bytes of the reply came", |s| {
+    ("first_resp_byte_read", "clients: until the first bytes of the reply arrived", |s| {
         s.block.latency.first_reply_byte_read_us.clone()
     }),
     ("last_req_byte_read", "servers: from the first byte of the request to its last", |s| {
         s.block.latency.last_request_byte_read_us.clone()
     }),
-    ("first_resp_byte_written", "servers: until the first bytes of the reply were with the socket", |s| {
-        s.block.latency.first_reply_byte_written_us.clone()
-    }),
+    (
+        "first_resp_byte_written",
+        "servers: until the first bytes of the reply were written to the socket",
+        |s| s.block.latency.first_reply_byte_written_us.clone(),
+    ),
 ];
 
-/// When bytes passed, and in which portions.
+/// When bytes were sent and received, and how many at a time.
 pub(super) fn latency(t: &mut FigureTable) {
-    t.start_section("Bytes on their way");
+    t.start_section("Reads and writes");
     for (name, what, pick) in LATENCY {
         let text = format!("time since the start of basic transactions; {what}");
         t.add_histogram(name, &text, Unit::Ms, 1e-3, pick);
@@ -132,59 +135,64 @@ pub(super) fn latency(t: &mut FigureTable) {
     });
 }
 
-/// How robots chose objects and ranges, and what was in their custom scope.
+/// How robots chose objects and ranges, and replies in their custom scope.
 pub(super) fn choice(t: &mut FigureTable) {
     use Unit::{Bytes, Things};
     t.start_section("Choice of objects and ranges");
     t.add_count(
         "oid_gen.categories.count",
-        "objects chosen for requests that robots made on their own account",
+        "objects chosen for requests that do not follow from a page or a redirect",
         |s| {
             let made = &s.block.oid_gen;
             made.new + made.repeat + made.new_foreign + made.repeat_foreign
         },
     );
-    t.add_count("oid_gen.need.new_pub.count", "a new object was wanted", |s| s.block.oid_gen.need_new);
-    t.add_count("oid_gen.need.rep_pub.count", "an object was to be asked for again", |s| {
+    t.add_count("oid_gen.need.new_pub.count", "requests that were to be for a new object", |s| {
+        s.block.oid_gen.need_new
+    });
+    t.add_count("oid_gen.need.rep_pub.count", "requests that were to repeat an object", |s| {
         s.block.oid_gen.need_repeat
     });
-    t.add_count("oid_gen.lack.rep_pub.count", "there was nothing yet to be asked for again", |s| {
-        s.block.oid_gen.lack_repeat
+    t.add_count(
+        "oid_gen.lack.rep_pub.count",
+        "requests that were to repeat an object when there was none to repeat yet",
+        |s| s.block.oid_gen.lack_repeat,
+    );
+    t.add_count("oid_gen.gen.new_pub.count", "requests for a new object", |s| s.block.oid_gen.new);
+    t.add_count("oid_gen.gen.rep_pub.count", "requests that repeated an object", |s| s.block.oid_gen.repeat);
+    t.add_count("oid_gen.new_foreign.count", "requests for a new foreign URL", |s| {
+        s.block.oid_gen.new_foreign
     });
-    t.add_count("oid_gen.gen.new_pub.count", "a new object was taken", |s| s.block.oid_gen.new);
-    t.add_count("oid_gen.gen.rep_pub.count", "an object was asked for again", |s| s.block.oid_gen.repeat);
-    t.add_count("oid_gen.new_foreign.count", "a new foreign URL was taken", |s| s.block.oid_gen.new_foreign);
-    t.add_count("oid_gen.rep_foreign.count", "a foreign URL was asked for again", |s| {
+    t.add_count("oid_gen.rep_foreign.count", "requests that repeated a foreign URL", |s| {
         s.block.oid_gen.repeat_foreign
     });
     t.add_histogram(
         "url.ordinal",
-        "numbers that requests have among those for their object: 1, 2, 3 and so on",
+        "ordinal number of a request among the requests for the same object: 1, 2, 3 and so on",
         Things,
         1.0,
         |s| s.block.ordinals.clone(),
     );
-    t.add_summary("range_gen.spec_size", "bytes of a range that was asked for", Bytes, |s| {
+    t.add_summary("range_gen.spec_size", "bytes of a requested range", Bytes, |s| {
         s.block.range_gen.spec_size
     });
-    t.add_summary("range_gen.set_size", "bytes of all ranges of a request", Bytes, |s| {
+    t.add_summary("range_gen.set_size", "bytes of all ranges in a request", Bytes, |s| {
         s.block.range_gen.set_size
     });
-    t.add_summary("range_gen.specs_per_set", "ranges of a request", Things, |s| {
+    t.add_summary("range_gen.specs_per_set", "ranges per request", Things, |s| {
         s.block.range_gen.specs_per_set
     });
     t.add_count(
         "range_gen.first_last_swap",
-        "ranges whose last byte would have been before the first",
+        "ranges that became one byte long because their last byte would have been before the first",
         |s| s.block.range_gen.first_last_swap,
     );
-    t.add_count("range_gen.spec_overflow", "ranges that go on beyond the end of the object", |s| {
+    t.add_count("range_gen.spec_overflow", "ranges that extend beyond the end of the object", |s| {
         s.block.range_gen.spec_overflow
     });
-    let what =
-        "requests with fewer ranges than drawn, for the next one would begin beyond the end of the object";
+    let what = "requests with fewer ranges than drawn, because the next range would begin beyond the end of the object";
     t.add_count("range_gen.set_overflow", what, |s| s.block.range_gen.set_overflow);
-    let what = "replies whose status is in `custom_stats_scope` of the agent, of failed transactions and challenges too";
+    let what = "replies whose status is in the `custom_stats_scope` of the agent, including failed transactions and challenges";
     t.add_time_and_size(
         "custom.rep",
         what,

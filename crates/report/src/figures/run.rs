@@ -6,7 +6,7 @@ use super::table::FigureTable;
 use super::{Distribution, Figure, TableEntry, Unit, percent};
 use crate::scope::Scope;
 
-/// What one run has besides what every run has.
+/// Figures that one run has in addition to those of every run.
 #[derive(Default)]
 pub struct RunFigures(FigureTable);
 
@@ -54,7 +54,7 @@ pub fn of_run(contents: &[String], statuses: &[u16]) -> RunFigures {
     RunFigures(t)
 }
 
-/// What [`of_run`] gives for the kind of content `<kind>` and the status `<code>`: for lists of what there is.
+/// What [`of_run`] returns for the kind of content `<kind>` and the status `<code>`: for lists of all figures.
 pub fn of_any_run() -> RunFigures {
     let mut t = FigureTable::default();
     t.start_section(CONTENTS);
@@ -68,7 +68,7 @@ const CONTENTS: &str = "Kinds of content";
 const STATUSES: &str = "Status codes";
 
 fn status(t: &mut FigureTable, code: u16, name: &str) {
-    let what = format!("replies with status {name}, those of failed transactions and challenges included");
+    let what = format!("replies with status {name}, including those of failed transactions and challenges");
     t.add_class_stats(&format!("rep_status_code.{name}"), &what, move |s| s.block.by_status(code));
 }
 
@@ -96,7 +96,7 @@ fn content(t: &mut FigureTable, number: usize, name: &str) {
     one("hit.ratio.byte", "measured byte hit ratio", |k| percent(k.hits.bytes as f64, k.basic.bytes as f64));
     let sent = move |s: &Scope| s.block.request_kinds.get(number).cloned().unwrap_or_default();
     let prefix = format!("req_cont_type.{name}");
-    let what = format!("successful transactions whose request brought content {name}");
+    let what = format!("successful transactions whose request carried content {name}");
     t.add_histogram(
         &format!("{prefix}.rptm"),
         &format!("response time of {what}"),

@@ -1,4 +1,4 @@
-//! How the table of figures is made.
+//! The builder of the table of figures.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::values::Statistic;
 use super::{Compute, Distribution, Figure, List, TableEntry, Unit, Values, ValuesOf, value};
 use crate::scope::Scope;
 
-/// Collects the table.
+/// Collects the entries of the table.
 #[derive(Default)]
 pub(super) struct FigureTable {
     pub(super) figures: Vec<Figure>,
@@ -18,7 +18,7 @@ pub(super) struct FigureTable {
     section: &'static str,
 }
 
-/// Where the next entry of the table is.
+/// The section of the next entry.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum EntryKind {
     Figure,
@@ -26,7 +26,7 @@ pub(super) enum EntryKind {
     List,
 }
 
-/// The aggregate of the reference: name, text in front of what is aggregated, what it is.
+/// The aggregates of the original: name, start of the definition, and the statistic.
 const AGGREGATE: [(&str, &str, Statistic); 7] = [
     ("count", "number of values: ", Statistic::Count),
     ("mean", "mean of ", Statistic::Mean),
@@ -48,7 +48,7 @@ pub(super) const PERCENTILES: [(&str, f64); 7] = [
 ];
 
 impl FigureTable {
-    /// What follows belongs to this part of the table.
+    /// Starts a section; the entries that follow belong to it.
     pub(super) fn start_section(&mut self, title: &'static str) {
         self.section = title;
     }
@@ -91,7 +91,7 @@ impl FigureTable {
         self.push(name.into(), unit, definition.into(), Compute::One(Box::new(compute)));
     }
 
-    /// A number of things, never undefined.
+    /// Adds a number of things, which is never undefined.
     pub(super) fn add_count(
         &mut self,
         name: &str,
@@ -101,7 +101,7 @@ impl FigureTable {
         self.add_figure(name, Unit::Count, definition, move |scope| Some(compute(scope) as f64));
     }
 
-    /// A further name for the figure `original`.
+    /// Adds another name for the figure `original`.
     pub(super) fn add_alias(&mut self, name: &str, original: &'static str) {
         let known = self
             .figures
@@ -112,7 +112,7 @@ impl FigureTable {
         self.add_figure(name, unit, &definition, move |scope| value(original, scope));
     }
 
-    /// A further name for the distribution `original` and its figures.
+    /// Adds another name for the distribution `original` and its figures.
     pub(super) fn add_distribution_alias(&mut self, prefix: &str, original: &str) {
         let known = self.distributions.iter().find(|known| known.name == original);
         let known = known.expect("aliases follow their originals");
@@ -121,7 +121,7 @@ impl FigureTable {
         self.add_distribution(prefix, &format!("{what} (same as {original})"), unit, scale, width, pick);
     }
 
-    /// Facts about values of a histogram. Values are multiplied by `scale`; `unit` is the unit after that.
+    /// Adds the figures of a histogram. Values are multiplied by `scale`; `unit` is the unit after that.
     pub(super) fn add_histogram<const DIGITS: u8>(
         &mut self,
         prefix: &str,
@@ -162,7 +162,7 @@ impl FigureTable {
         self.order.push(EntryKind::Distribution);
     }
 
-    /// Facts about values whose distribution is not known.
+    /// Adds the figures of values whose distribution is not known.
     pub(super) fn add_summary(
         &mut self,
         prefix: &str,
@@ -186,7 +186,7 @@ impl FigureTable {
         }
     }
 
-    /// Response time and size of transactions.
+    /// Adds response time and size of transactions.
     pub(super) fn add_time_and_size<const DIGITS: u8>(
         &mut self,
         prefix: &str,
@@ -210,7 +210,7 @@ impl FigureTable {
         );
     }
 
-    /// Response time and size of some classes.
+    /// Adds response time and size of some classes.
     pub(super) fn add_classes(&mut self, prefix: &str, what: &str, classes: &'static [Class]) {
         self.add_time_and_size(
             prefix,
@@ -220,7 +220,7 @@ impl FigureTable {
         );
     }
 
-    /// Response time and size of what `pick` gives.
+    /// Adds response time and size of the class statistics that `pick` returns.
     pub(super) fn add_class_stats(
         &mut self,
         prefix: &str,
@@ -236,15 +236,15 @@ impl FigureTable {
         );
     }
 
-    /// Response time from the due start of some classes.
+    /// Adds the response time of some classes from the scheduled start.
     pub(super) fn add_due_response_time(&mut self, prefix: &str, what: &str, classes: &'static [Class]) {
-        let what = format!("response time from the due start, {what}");
+        let what = format!("response time from the scheduled start, {what}");
         self.add_histogram(&format!("{prefix}.due_rptm"), &what, Unit::Ms, 1e-3, |scope| {
             scope.over(classes, |stats| &stats.due_rptm_us)
         });
     }
 
-    /// A count and its volume, under the names of an aggregate of sizes.
+    /// Adds a count and its bytes, under the names of an aggregate of sizes.
     pub(super) fn add_count_and_bytes(
         &mut self,
         prefix: &str,
@@ -265,12 +265,14 @@ impl FigureTable {
 
     /// A level: `NAME.started`, `NAME.finished`, `NAME.level.mean`, `.last`, `.peak`.
     pub(super) fn add_level(&mut self, name: &str, what: &str, pick: fn(&Block) -> &Level) {
-        self.add_count(&format!("{name}.started"), &format!("{what} begun"), move |s| pick(&s.block).entered);
+        self.add_count(&format!("{name}.started"), &format!("{what} started"), move |s| {
+            pick(&s.block).entered
+        });
         self.add_count(&format!("{name}.finished"), &format!("{what} ended"), move |s| pick(&s.block).left);
         self.add_figure(
             &format!("{name}.level.mean"),
             Unit::Things,
-            &format!("mean number of {what} at a time, weighted by time"),
+            &format!("mean number of concurrent {what}, weighted by time"),
             move |scope| pick(&scope.block).mean(scope.seconds),
         );
         self.add_count(
@@ -280,7 +282,7 @@ impl FigureTable {
         );
         self.add_count(
             &format!("{name}.level.peak"),
-            &format!("largest number of {what} at a time (sum of the loops' largest: an upper bound)"),
+            &format!("largest number of concurrent {what} (sum of the largest numbers of all loops: an upper bound)"),
             move |scope| pick(&scope.block).peak,
         );
     }

@@ -23,7 +23,7 @@ pub(super) const REPLIES: &[Class] = &[
     Class::Put,
 ];
 
-/// The classes that are no part of hit ratios, with their names and texts.
+/// The classes that hit ratios do not count, with their names and texts.
 pub(crate) const SPECIAL: [(&str, &str, &[Class]); 12] = [
     ("redired_req", "redirected requests", &[Class::RedirectedReq]),
     ("rep_to_redir", "replies that redirect", &[Class::RepToRedir]),
@@ -36,27 +36,29 @@ pub(crate) const SPECIAL: [(&str, &str, &[Class]); 12] = [
     ("post", "POST requests", &[Class::Post]),
     ("put", "PUT requests", &[Class::Put]),
     ("abort", "transactions aborted on purpose", &[Class::Abort]),
-    ("auth.ing", "unsuccessful steps of authentication", &[Class::Authenticating]),
+    ("auth.ing", "unsuccessful authentication steps", &[Class::Authenticating]),
 ];
 
 /// Classes beside the basic ones, and pages.
 pub(super) fn classes(t: &mut FigureTable) {
     t.start_section("Other classes of requests, and pages");
     for (name, what, classes) in SPECIAL {
-        // What leads to a refusal has more parts than one, and stands among what is about authentication.
+        // `auth.ing` has several parts; the section about authentication adds it.
         if name != "auth.ing" {
             t.add_classes(name, what, classes);
         }
     }
-    t.add_count_and_bytes("embedded", "transactions for parts of pages", |s| s.block.embedded);
-    t.add_count_and_bytes("direct", "successful transactions that are not for parts of pages", |s| {
+    t.add_count_and_bytes("embedded", "transactions for objects embedded in pages", |s| s.block.embedded);
+    t.add_count_and_bytes("direct", "successful transactions for objects not embedded in pages", |s| {
         CountAndBytes {
             count: s.block.ok_count() - s.block.embedded.count.min(s.block.ok_count()),
             bytes: (s.block.ok_bytes() as u64).saturating_sub(s.block.embedded.bytes),
         }
     });
-    t.add_histogram("page.rptm", "time of complete pages", Unit::Ms, 1e-3, |s| s.block.pages.rptm_us.clone());
-    t.add_histogram("page.size", "size of complete pages, all replies", Unit::Bytes, 1.0, |s| {
+    t.add_histogram("page.rptm", "response time of complete pages", Unit::Ms, 1e-3, |s| {
+        s.block.pages.rptm_us.clone()
+    });
+    t.add_histogram("page.size", "size of complete pages: all their replies", Unit::Bytes, 1.0, |s| {
         s.block.pages.size.clone()
     });
     t.add_histogram("page.parts", "replies per complete page", Unit::Things, 1.0, |s| {
@@ -72,12 +74,12 @@ pub(super) fn classes(t: &mut FigureTable) {
 type PickClass = fn(&Scope) -> ClassStats;
 
 const VALIDATIONS: [(&str, &str, PickClass); 3] = [
-    ("proxy_validations", "validations made by the device, seen by servers", |s| {
+    ("proxy_validations", "validations by the device, counted at the servers", |s| {
         let mut all = s.block.validations.useful.clone();
         all.merge(&s.block.validations.useless);
         all
     }),
-    ("proxy_validation.useful", "validations by the device that brought the object (200)", |s| {
+    ("proxy_validation.useful", "validations by the device that returned the object (200)", |s| {
         s.block.validations.useful.clone()
     }),
     ("proxy_validation.useless", "validations by the device that confirmed its copy (304)", |s| {
@@ -88,9 +90,9 @@ const VALIDATIONS: [(&str, &str, PickClass); 3] = [
 /// Why offered hits were missed, and hits that were not offered.
 pub(super) fn misses(t: &mut FigureTable) {
     use Unit::Ms;
-    t.start_section("Hits that did not happen");
+    t.start_section("Missed and false hits");
     t.add_count_and_bytes("false_hit", "hits that were not offered", |s| s.block.false_hits);
-    t.add_count_and_bytes("missed", "offered hits that were misses, with a known cause", |s| {
+    t.add_count_and_bytes("missed", "offered hits that were misses for a known reason", |s| {
         s.block.missed_total()
     });
     for cause in MissCause::ALL {
@@ -108,7 +110,7 @@ pub(super) fn misses(t: &mut FigureTable) {
     );
     t.add_histogram(
         "missed.age",
-        "time since the robots last transferred an object that the device could have kept and did not (not its Age header)",
+        "time since the robots last transferred the object of a missed hit (not its Age header)",
         Ms,
         1.0,
         |s| s.block.miss_since_transfer_ms.clone(),
@@ -116,13 +118,13 @@ pub(super) fn misses(t: &mut FigureTable) {
     t.add_figure(
         "url.unique.count",
         Unit::Count,
-        "successful transactions for objects that nobody had asked for before",
+        "successful transactions for objects that no robot had requested before",
         |s| Some(s.block.unique as f64),
     );
     t.add_figure(
         "url.recurrence.ratio",
         Unit::Percent,
-        "share of ended transactions that were repeats",
+        "share of ended transactions that repeated an object",
         |s| {
             let ended = s.ended_count() as f64;
             percent(ended - s.block.unique as f64, ended)
@@ -130,34 +132,39 @@ pub(super) fn misses(t: &mut FigureTable) {
     );
 }
 
-/// Connections, look-ups, cookies, 100 (continue).
+/// Figures of connections, name look-ups, cookies and 100 (Continue).
 pub(super) fn exchange(t: &mut FigureTable) {
     use Unit::{Count, Ms, Percent, Things};
     t.add_figure(
         "conn.reused.count",
         Count,
-        "transactions begun on a connection that had been used before",
+        "transactions started on a connection that had been used before",
         |s| Some(s.block.reused as f64),
     );
     t.add_histogram("conn.pipeline.depth", "depth of pipelined connections", Things, 1.0, |s| {
         s.block.pipeline_depth.clone()
     });
     let columns = &["count", "%", "kind"];
-    t.add_list("conn_close.categories", "closed connections by the way they were closed", columns, |s| {
-        let all: u64 = s.block.closes.iter().map(|closes| closes.count()).sum();
-        let row = |kind: CloseKind| {
-            let count = s.block.closes[kind as usize].count();
-            let share = format!("{:.2}", 100.0 * count as f64 / all as f64);
-            (count > 0).then(|| vec![count.to_string(), share, kind.name().to_owned()])
-        };
-        CloseKind::ALL.into_iter().filter_map(row).collect()
-    });
+    t.add_list(
+        "conn_close.categories",
+        "closed connections by the way in which they were closed",
+        columns,
+        |s| {
+            let all: u64 = s.block.closes.iter().map(|closes| closes.count()).sum();
+            let row = |kind: CloseKind| {
+                let count = s.block.closes[kind as usize].count();
+                let share = format!("{:.2}", 100.0 * count as f64 / all as f64);
+                (count > 0).then(|| vec![count.to_string(), share, kind.name().to_owned()])
+            };
+            CloseKind::ALL.into_iter().filter_map(row).collect()
+        },
+    );
     for kind in CloseKind::ALL {
         let (name, text) = (kind.name(), kind.text());
         t.add_count(&format!("conn_close.{name}.count"), &format!("connections closed {text}"), move |s| {
             s.block.closes[kind as usize].count()
         });
-        let what = format!("transactions of connections closed {text}");
+        let what = format!("transactions per connection closed {text}");
         t.add_histogram(&format!("conn_close.{name}.use"), &what, Things, 1.0, move |s| {
             s.block.closes[kind as usize].uses.clone()
         });
@@ -166,8 +173,8 @@ pub(super) fn exchange(t: &mut FigureTable) {
             s.block.closes[kind as usize].ttl_us.clone()
         });
     }
-    t.start_section("Further facts of the exchange");
-    t.add_histogram("100_continue", "time until 100 (continue) came", Ms, 1e-3, |s| {
+    t.start_section("Name look-ups, cookies and 100 (Continue)");
+    t.add_histogram("100_continue", "time until 100 (Continue) arrived", Ms, 1e-3, |s| {
         s.block.continue_us.clone()
     });
     t.add_figure("dns.lookup.count", Count, "names that were looked up", |s| {
@@ -189,28 +196,31 @@ pub(super) fn exchange(t: &mut FigureTable) {
     t.add_histogram("cookies.recv", "cookies per reply that carried any", Things, 1.0, |s| {
         s.block.cookies.received.clone()
     });
-    t.add_figure("cookies.purged.fresh", Count, "cookies dropped to make room", |s| {
+    t.add_figure("cookies.purged.fresh", Count, "cookies dropped for lack of space", |s| {
         Some(s.block.cookies.purged_fresh as f64)
     });
     t.add_figure("cookies.purged.stale", Count, "cookies dropped because they had expired", |s| {
         Some(s.block.cookies.purged_stale as f64)
     });
-    t.add_figure("cookies.updated", Count, "cookies replaced by one of the same name", |s| {
+    t.add_figure("cookies.updated", Count, "cookies replaced by a cookie with the same name", |s| {
         Some(s.block.cookies.updated as f64)
     });
 }
 
-/// What was verified, and what was wrong.
+/// Verified replies and wrong replies.
 pub(super) fn verification(t: &mut FigureTable) {
     use Unit::{Bytes, Count, Percent};
     t.start_section("Correctness");
-    t.add_figure("verified.count", Count, "replies that were checked to be the object's", |s| {
-        Some(s.block.verified.replies as f64)
-    });
+    t.add_figure(
+        "verified.count",
+        Count,
+        "replies that were verified to belong to the requested object",
+        |s| Some(s.block.verified.replies as f64),
+    );
     t.add_figure(
         "verified.due.count",
         Count,
-        "successful replies that bring an object of our servers: those to be checked",
+        "successful replies that bring an object of our servers and must be verified",
         |s| Some(s.block.verified.due as f64),
     );
     t.add_figure(
@@ -222,19 +232,25 @@ pub(super) fn verification(t: &mut FigureTable) {
     t.add_figure("verified.size.sum", Bytes, "body bytes that were compared with those of the object", |s| {
         Some(s.block.verified.bytes as f64)
     });
-    t.add_figure("verified.uncompared.size.sum", Bytes, "body bytes that were compared with nothing", |s| {
-        Some(s.block.verified.uncompared as f64)
-    });
+    t.add_figure(
+        "verified.uncompared.size.sum",
+        Bytes,
+        "body bytes that were not compared with anything",
+        |s| Some(s.block.verified.uncompared as f64),
+    );
     t.add_figure("verified.digest.count", Count, "bodies whose digest was checked", |s| {
         Some(s.block.verified.digests as f64)
     });
     t.add_figure(
         "errors.correctness.count",
         Count,
-        "wrong replies: wrong content or against the rules of caching",
+        "wrong replies: wrong content, or a violation of the rules of caching",
         |s| Some(s.block.errors.sum(ErrorKind::concerns_correctness) as f64),
     );
-    t.add_figure("errors.correctness.ratio", Percent, "wrong replies among all ended transactions", |s| {
-        percent(s.block.errors.sum(ErrorKind::concerns_correctness) as f64, s.ended_count() as f64)
-    });
+    t.add_figure(
+        "errors.correctness.ratio",
+        Percent,
+        "share of ended transactions with a wrong reply",
+        |s| percent(s.block.errors.sum(ErrorKind::concerns_correctness) as f64, s.ended_count() as f64),
+    );
 }

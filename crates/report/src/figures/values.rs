@@ -1,4 +1,4 @@
-//! What is known of many values.
+//! Statistics of many values: count, sum, extremes and distribution.
 
 use polygraph_stats::{Histogram, SummaryStats};
 
@@ -10,7 +10,7 @@ pub struct Values {
     bins: Vec<(u64, u64, u64)>,
 }
 
-/// A line of a printed distribution: neighbouring bins taken together.
+/// A line of a printed distribution: several neighbouring bins.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BinRow {
     /// Number of its first bin among those with values, from 0 on.
@@ -19,7 +19,7 @@ pub struct BinRow {
     pub first: u64,
     /// Largest value of its last bin.
     pub last: u64,
-    /// How many values are in it.
+    /// Number of values in the row.
     pub count: u64,
 }
 

@@ -19,7 +19,7 @@ const EXAMPLE: usize = 160;
 pub fn title(facts: &RunFacts, extras: &Extras) -> String {
     let workload = match facts.main_side().header().workload.as_str() {
         "" => "an unnamed workload",
-        "command line" => "a load of the command line",
+        "command line" => "a load from the command line",
         workload => workload,
     };
     let device =

@@ -21,7 +21,7 @@ fn share(part: f64, whole: f64) -> String {
     percent((whole > 0.0).then(|| 100.0 * part / whole))
 }
 
-/// The kinds of replies: name in figures, text, classes.
+/// The kinds of replies: name of their figures, text, classes.
 fn kinds(view: &View<'_>) -> Vec<(&'static str, &'static str, &'static [Class])> {
     let plain: [(_, _, &[Class]); 4] = [
         ("basic", "plain requests", &Class::BASIC),
@@ -292,7 +292,7 @@ pub fn validations(facts: &RunFacts) -> Option<Table> {
     (all > 0).then(|| Table {
         caption: "Validations by the device, counted at the servers, whole run".to_owned(),
         head: columns(&["answer", "count", "of all", "mean response time", "mean reply"]),
-        rows: vec![line("a new copy (200)", "useful"), line("copy still good (304)", "useless")],
+        rows: vec![line("a new copy (200)", "useful"), line("copy confirmed (304)", "useless")],
         ..Table::default()
     })
 }

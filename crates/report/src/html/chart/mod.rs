@@ -197,9 +197,9 @@ pub struct Chart {
 pub struct RenderedChart {
     /// Identifier within the page.
     pub id: String,
-    /// Title.
+    /// Title in a few words.
     pub title: String,
-    /// Explanation.
+    /// Explanation in a sentence or two.
     pub about: String,
     /// The picture: an `svg` element.
     pub svg: String,
