@@ -1,5 +1,5 @@
-//! Who may use the proxy: authentication with the schemes `Basic` and `Digest` (RFC 7617, RFC 7616). A device for
-//! tests of authentication, not a guard: the names and passwords are those of a workload.
+//! Who may use the proxy: authentication with the schemes `Basic` and `Digest` (RFC 7617, RFC 7616). This is for tests of
+//! authentication and protects nothing: the names and passwords are those of a workload.
 
 use polygraph_wire::auth::digest::{Digest, DigestRejection, DigestResponse, Hash};
 use polygraph_wire::auth::{basic, challenges};
@@ -8,9 +8,9 @@ use polygraph_wire::head::Header;
 /// How clients are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
-    /// For name and password.
+    /// Clients send name and password.
     Basic,
-    /// For a proof of the password.
+    /// Clients prove that they know the password.
     Digest(Hash),
 }
 
@@ -19,12 +19,12 @@ pub enum Scheme {
 pub struct Access {
     /// How clients are asked.
     pub scheme: Scheme,
-    /// Name of the protected space, shown to users.
+    /// The realm: the name of the protected space, shown to users.
     pub realm: String,
     /// Names and passwords.
     pub users: Vec<(String, String)>,
-    /// Answers to a challenge that is older, in seconds, are refused with a new one that says so (`stale`). Only
-    /// `Digest` has that.
+    /// Answers to a challenge that is older than this many seconds are refused with a new challenge that says so (`stale`). Only
+    /// `Digest` has this.
     pub nonce_lifetime: u64,
 }
 
@@ -34,11 +34,11 @@ impl Access {
         Access { scheme, realm: realm.to_owned(), users, nonce_lifetime: 300 }
     }
 
-    /// Whether a request may pass at `now`, in seconds; if not, the value of `Proxy-Authenticate` to answer it with.
-    /// `secret` makes nonces that nobody else knows.
+    /// Whether a request may pass at `now`, in seconds; if not, the error is the value of `Proxy-Authenticate` for the reply.
+    /// `secret` makes nonces that nobody else can guess.
     ///
     /// # Errors
-    /// If the request does not prove to be of one of the users.
+    /// If the request does not prove that it comes from one of the users.
     pub fn check(
         &self,
         headers: &[Header<'_>],
@@ -87,7 +87,7 @@ impl Access {
         Err(challenge)
     }
 
-    /// Whether a nonce is one of ours and not too old.
+    /// Whether this proxy made the nonce, and it is not too old.
     fn is_valid(&self, nonce: &str, now: u64, secret: u64) -> bool {
         let made = nonce.get(..16).and_then(|digits| u64::from_str_radix(digits, 16).ok());
         made.is_some_and(|made| {
@@ -96,7 +96,7 @@ impl Access {
     }
 }
 
-/// The time, and a mark that tells our nonces from others.
+/// A nonce: the time, and a mark that distinguishes our nonces from others.
 fn nonce_of(now: u64, secret: u64) -> String {
     format!("{now:016x}{:016x}", xxhash_rust::xxh3::xxh3_64_with_seed(&now.to_be_bytes(), secret))
 }

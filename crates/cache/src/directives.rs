@@ -1,38 +1,38 @@
-//! `Cache-Control` (RFC 9111, section 5.2): the directives that a shared cache acts upon.
+//! `Cache-Control` (RFC 9111, section 5.2): the directives that a shared cache obeys.
 
-/// The directives of one message; several `Cache-Control` fields add up.
+/// The directives of one message; several `Cache-Control` fields are combined.
 ///
-/// Ages are in seconds. Where a directive is repeated with different arguments the more cautious value wins,
+/// Ages are in seconds. If a directive is repeated with different arguments, the more cautious value wins,
 /// and an argument that is not a number counts as "already stale" (RFC 9111, section 4.2.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Directives {
-    /// A `Cache-Control` field is there at all, so `Pragma` has nothing to say.
+    /// Whether there is a `Cache-Control` field, so that `Pragma` has no effect.
     pub present: bool,
-    /// `no-store`.
+    /// Whether `no-store` is present.
     pub no_store: bool,
-    /// `no-cache`, with or without field names.
+    /// Whether `no-cache` is present, with or without field names.
     pub no_cache: bool,
-    /// `private`, with or without field names.
+    /// Whether `private` is present, with or without field names.
     pub private: bool,
-    /// `public`.
+    /// Whether `public` is present.
     pub public: bool,
-    /// `must-revalidate`.
+    /// Whether `must-revalidate` is present.
     pub must_revalidate: bool,
-    /// `proxy-revalidate`.
+    /// Whether `proxy-revalidate` is present.
     pub proxy_revalidate: bool,
-    /// `only-if-cached` (requests).
+    /// Whether `only-if-cached` is present (requests).
     pub only_if_cached: bool,
-    /// `max-age`.
+    /// The argument of `max-age`.
     pub max_age: Option<u64>,
-    /// `s-maxage` (replies).
+    /// The argument of `s-maxage` (replies).
     pub s_maxage: Option<u64>,
-    /// `min-fresh` (requests).
+    /// The argument of `min-fresh` (requests).
     pub min_fresh: Option<u64>,
-    /// `max-stale` (requests); without an argument any staleness will do.
+    /// The argument of `max-stale` (requests); without an argument, any staleness is acceptable.
     pub max_stale: Option<u64>,
 }
 
-/// Larger numbers of seconds are cut to this (RFC 9111, section 1.2.2).
+/// Larger numbers of seconds are reduced to this (RFC 9111, section 1.2.2).
 const MAX_SECONDS: u64 = 1 << 31;
 
 impl Directives {
@@ -75,7 +75,7 @@ fn lower(slot: &mut Option<u64>, value: u64) {
     *slot = Some(slot.map_or(value, |seen| seen.min(value)));
 }
 
-/// A number of seconds; too many digits mean "very long", anything else than digits is `None`.
+/// A number of seconds; too many digits mean "very long", and text other than digits is `None`.
 pub fn seconds(argument: Option<&[u8]>) -> Option<u64> {
     let digits = argument?;
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
@@ -88,8 +88,8 @@ fn unquote(text: &[u8]) -> &[u8] {
     text.strip_prefix(b"\"").and_then(|t| t.strip_suffix(b"\"")).unwrap_or(text)
 }
 
-/// Hands the trimmed, non-empty items of a comma-separated list to `each`; commas in quoted strings do not
-/// separate (RFC 9110, sections 5.6.1 and 5.6.4).
+/// Passes the trimmed, non-empty items of a comma-separated list to `each`; commas in quoted strings do not separate (RFC 9110,
+/// sections 5.6.1 and 5.6.4).
 pub fn for_each_item<'a>(list: &'a [u8], mut each: impl FnMut(&'a [u8])) {
     let (mut from, mut at, mut quoted) = (0, 0, false);
     while at <= list.len() {
@@ -108,7 +108,7 @@ pub fn for_each_item<'a>(list: &'a [u8], mut each: impl FnMut(&'a [u8])) {
         }
         at += 1;
     }
-    // A backslash as the very last byte steps over the end; what was gathered is still an item.
+    // After a backslash as the last byte, the index is beyond the end; the bytes so far are still an item.
     if from < list.len() {
         each(list[from..].trim_ascii());
     }

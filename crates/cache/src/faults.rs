@@ -1,10 +1,10 @@
-//! Faults committed on purpose, so that it can be tried out whether a test finds them.
+//! Intentional faults, which show whether a test detects them.
 //!
-//! Each fault has its occasion, for example a stored reply whose time is over, and a share of the occasions on
-//! which it is committed. Draws are seeded. A proxy without faults does nothing of this.
+//! Each fault has an occasion, for example a stored reply that has expired, and the share of the occasions on which the proxy
+//! injects it. Draws are seeded.
 //!
-//! [`Faults::instead`] answers requests wrongly from the store, [`Faults::on_head`] spoils heads of origins on
-//! their way to client and store, and [`Faults::on_facts`] has replies stored that must not be.
+//! [`Faults::instead`] gives wrong answers from the store, [`Faults::on_head`] alters reply headers of origin servers before the
+//! client and the store receive them, and [`Faults::on_facts`] makes the proxy store replies that it must not store.
 
 use std::cell::RefCell;
 use std::io::Write as _;
@@ -25,7 +25,7 @@ use crate::store::Store;
 
 macro_rules! faults {
     ($($(#[$doc:meta])+ $kind:ident $name:literal $text:literal,)+) => {
-        /// What a broken proxy does wrong.
+        /// A fault of a broken proxy.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Fault {
             $($(#[$doc])+ $kind,)+
@@ -35,12 +35,12 @@ macro_rules! faults {
             /// All faults.
             pub const ALL: &[Fault] = &[$(Fault::$kind,)+];
 
-            /// Its name, for example `swap-bodies`.
+            /// The name of the fault, for example `swap-bodies`.
             pub fn name(self) -> &'static str {
                 match self { $(Fault::$kind => $name,)+ }
             }
 
-            /// What it does, in a few words.
+            /// What the fault does, in a few words.
             pub fn text(self) -> &'static str {
                 match self { $(Fault::$kind => $text,)+ }
             }
@@ -65,7 +65,7 @@ faults! {
     Lengthen "lengthen" "adds bytes to stored bodies and adapts their Content-Length",
     /// A hit is followed by bytes that do not belong to it.
     Overrun "overrun" "sends more bytes of stored bodies than announced",
-    /// One bit in the body of a hit is another one.
+    /// One bit in the body of a hit is inverted.
     Alter "alter" "alters a byte of stored bodies",
     /// A stored reply is used although the fields that `Vary` names are different.
     ForgetVary "forget-vary" "ignores Vary",
@@ -76,7 +76,7 @@ faults! {
     /// A request for one range of a stored object gets another range.
     WrongRange "wrong-range" "answers with a range other than the requested one",
     /// A request for one range of a stored object gets bytes from elsewhere in it.
-    ShiftRange "shift-range" "answers ranges with bytes from another place",
+    ShiftRange "shift-range" "answers range requests with bytes from another position",
     /// A conditional request for a stored object is answered `304`, whatever the condition.
     FalseNotModified "false-304" "answers 304 to all conditional requests",
     /// `Date` is an hour late.
@@ -90,12 +90,12 @@ impl std::str::FromStr for Fault {
         let found = Fault::ALL.iter().find(|fault| fault.name() == name);
         found.copied().ok_or_else(|| {
             let names: Vec<&str> = Fault::ALL.iter().map(|fault| fault.name()).collect();
-            format!("`{name}` is no fault; there are {}", names.join(", "))
+            format!("`{name}` is not a fault; write one of {}", names.join(", "))
         })
     }
 }
 
-/// Faults that spoil the body of a hit. One at a time, so that each is seen for what it is.
+/// Faults that alter the body of a hit. Only one is injected at a time, so that each can be recognized.
 const OF_BODIES: [Fault; 7] = [
     Fault::SwapReplies,
     Fault::SwapBodies,
@@ -106,34 +106,34 @@ const OF_BODIES: [Fault; 7] = [
     Fault::Alter,
 ];
 
-/// What follows bodies that are too long.
+/// The surplus bytes after bodies that are too long.
 const SURPLUS: &[u8] = b"and more";
 
-/// `Date` is off by so many seconds.
+/// `Date` is wrong by this many seconds.
 const DATE_OFFSET: u64 = 3600;
 
 /// A wrong answer from the store.
 #[derive(Debug)]
 pub(crate) struct Wrong {
-    /// What is sent.
+    /// The object to send.
     pub object: Arc<Object>,
-    /// In which form.
+    /// The form of the answer.
     pub form: ReplyForm,
-    /// The connection is closed, for the end of the body will never come.
+    /// Whether to close the connection, because the end of the body is never sent.
     pub closes: bool,
 }
 
 /// The faults of one loop.
 #[derive(Debug)]
 pub(crate) struct Faults {
-    /// By the fault's position in [`Fault::ALL`].
+    /// Shares, by the fault's position in [`Fault::ALL`].
     shares: [f64; Fault::ALL.len()],
     rng: RefCell<Stream>,
     counters: Arc<Counters>,
 }
 
 impl Faults {
-    /// The faults of loop number `index`; `None` without any.
+    /// The faults of loop number `index`; `None` if there are none.
     pub fn new(shares: &[(Fault, f64)], seed: u64, index: usize, counters: &Arc<Counters>) -> Option<Faults> {
         let mut all = [0.0; Fault::ALL.len()];
         shares.iter().for_each(|&(fault, share)| all[fault as usize] = share);
@@ -142,7 +142,7 @@ impl Faults {
         all.iter().any(|&share| share > 0.0).then_some(faults)
     }
 
-    /// Whether the fault is committed on this occasion; counts it if so.
+    /// Whether to inject the fault on this occasion; if so, counts it.
     fn commits(&self, fault: Fault) -> bool {
         let share = self.shares[fault as usize];
         let commits = share > 0.0 && self.rng.borrow_mut().event(share);
@@ -200,7 +200,7 @@ impl Faults {
         if wrong { whole(object, form) } else { None }
     }
 
-    /// The object with a spoiled body, and whether its end will never come.
+    /// The object with an altered body, and whether its end is never sent.
     fn spoil(&self, fault: Fault, store: &Store, object: &Arc<Object>) -> Option<(Arc<Object>, bool)> {
         if self.shares[fault as usize] == 0.0 || object.body.is_empty() {
             return None;
@@ -236,13 +236,13 @@ impl Faults {
         Some((new, fault == Fault::Cut))
     }
 
-    /// A wrong part of an object, if one range is asked for.
+    /// A wrong part of an object, if the request asks for one range.
     fn range(&self, object: &Arc<Object>, request: &[Header<'_>]) -> Option<Arc<Object>> {
         let wanted = request.iter().find(|header| header.name.eq_ignore_ascii_case("range"))?;
         let size = object.body.len();
         let ranges: Vec<ByteRange> = RangeSet::parse(wanted.value)?.resolve(size).collect();
         let [asked] = ranges[..] else { return None };
-        // As many bytes from another place, behind the wanted ones or before them.
+        // As many bytes from another position, after the requested bytes or before them.
         let first = match asked.first() + 2 * asked.len() <= size {
             true => asked.first() + asked.len(),
             false => asked.first().checked_sub(asked.len())?,
@@ -266,7 +266,7 @@ impl Faults {
         Some(with_body(object, &head, body, true))
     }
 
-    /// Spoils the head of an origin's reply.
+    /// Alters the header of an origin server's reply.
     pub fn on_head(&self, status: u16, head: &mut Vec<u8>) {
         if status == 304 {
             return;
@@ -288,7 +288,7 @@ impl Faults {
         }
     }
 
-    /// Makes a reply storable that is not.
+    /// Makes the proxy store a reply that it must not store.
     pub fn on_facts(&self, facts: &mut ReplyFacts<'_>) {
         let Directives { no_store, no_cache, private, .. } = facts.control;
         if (no_store || no_cache || private) && self.commits(Fault::StorePrivate) {
@@ -297,7 +297,7 @@ impl Faults {
     }
 }
 
-/// The object with another head and body; `adapts`: the length in the head is that of the body.
+/// The object with another header and body; `adapts`: the length in the header is that of the body.
 fn with_body(object: &Object, head: &[u8], body: Bytes, adapts: bool) -> Arc<Object> {
     let mut new = Vec::with_capacity(head.len() + 8);
     for line in lines(head) {
@@ -323,7 +323,7 @@ fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
     head.split_inclusive(|&b| b == b'\n')
 }
 
-/// `line` begins with `start`, which is in lower case.
+/// Whether `line` begins with `start`, which is in lower case.
 fn begins(line: &[u8], start: &[u8]) -> bool {
     line.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start))
 }

@@ -231,7 +231,7 @@ impl Freshness {
 /// What a stored reply is validated by (RFC 9111, section 4.3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Validators {
-    /// `ETag`.
+    /// The value of `ETag`.
     pub etag: Option<Box<[u8]>>,
     /// `Last-Modified` in seconds since 1970.
     pub last_modified: Option<u64>,

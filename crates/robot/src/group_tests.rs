@@ -409,7 +409,7 @@ fn a_redirect_that_is_not_from_our_servers_is_no_success() {
         let failed = block.failed_count();
         assert_eq!(errors(&block), [(ErrorKind::UnmarkedRedirect, failed)], "{status}");
         assert!(failed > 5 && block.ok_count() == 0, "{status}: {failed}");
-        // Who puts up with foreign messages gets them, and is told that nothing was verified.
+        // A user who accepts foreign messages receives them, and a warning that nothing was verified.
         let mut tolerant = settings(pages(), |_| {});
         tolerant.tolerance.foreign_replies = true;
         let block = run(&TestLink::new(astray), tolerant, 10);

@@ -57,7 +57,7 @@ fn response_time(completed: &Completed) -> Nanos {
     completed.ended - completed.exchange.started
 }
 
-/// Judges a complete exchange. Takes what was found wrong with the content out of it.
+/// Judges a complete exchange. Takes the violations in its content out of it.
 pub fn judge(known: &Known<'_>, request: &Request, completed: &mut Completed) -> Verdict {
     let problem = completed.exchange.violation.take();
     let class = match &*completed {
@@ -87,7 +87,7 @@ pub fn judge(known: &Known<'_>, request: &Request, completed: &mut Completed) ->
         Err(mut failure) => {
             failure.started = Some(completed.exchange.started);
             failure.capture = completed.exchange.capture.take();
-            // The reply may be a page of the device's own in place of the object, or one that says that there is none.
+            // The reply may be a page of the device instead of the object, or a page which says that there is no such object.
             let violation = match problem {
                 Some(problem) if problem.kind == ErrorKind::OtherContents => Some(problem),
                 Some(_) => {
@@ -155,7 +155,7 @@ fn classify(
 }
 
 /// Whether a redirect comes from a server of the test: it is marked, and the test has servers that redirect. Marks alone prove
-/// nothing, for a device that puts a redirect of its own in place of a reply can keep them.
+/// nothing, because a device that replaces a reply by its own redirect can keep them.
 fn is_expected_redirect(known: &Known<'_>, reply: &ReplyMeta) -> bool {
     reply.is_marked() && known.settings.field.redirects
 }
@@ -220,7 +220,7 @@ pub enum Verifiable {
     Body,
     /// The marks of the servers of the test: the reply has no body.
     Marks,
-    /// Nothing: it comes from somebody else, it was aborted on purpose, or a device may make it itself.
+    /// Nothing: it is not from our servers, it was aborted on purpose, or a device may generate it itself.
     Nothing,
 }
 

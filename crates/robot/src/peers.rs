@@ -24,7 +24,7 @@ pub struct KnownPeers {
 pub struct Route {
     /// The robot that reached it.
     pub robot: usize,
-    /// The visible server behind which it is.
+    /// The visible server that it belongs to.
     pub server: usize,
     /// When a robot queried it last; `None` if one must query it now.
     queried: Option<Nanos>,
@@ -51,7 +51,7 @@ impl KnownPeers {
         self.groups.statuses()
     }
 
-    /// All processes must be queried now, for there is news for them.
+    /// All processes must be queried now, because there is news for them.
     pub fn query_all(&mut self) {
         self.routes.iter_mut().for_each(|route| route.queried = None);
     }

@@ -9,7 +9,7 @@ use polygraph_traffic::headers::HeaderRule;
 use polygraph_traffic::{Behavior, Catalog, ContentKind, Distr, Seed, Selector, UniqId};
 use serde::{Deserialize, Serialize};
 
-/// How a robot decides when to send.
+/// How a robot decides when to send a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Load {
     /// Open loop: a Poisson stream with a constant mean rate, not slowed by replies.
@@ -17,14 +17,14 @@ pub enum Load {
         /// Requests per second and robot.
         rate: f64,
     },
-    /// Open loop with gaps of any distribution, in seconds.
+    /// Open loop with inter-arrival times of any distribution, in seconds.
     InterArrival(Distr),
-    /// Closed loop ("best effort"): the next request follows when everything before has ended.
+    /// Closed loop ("best effort"): the next request follows when all earlier transactions have ended.
     Closed {
         /// Pause before the next request, in seconds.
         think: Option<Distr>,
     },
-    /// The robot has no load of its own.
+    /// The robot starts no requests itself.
     Passive,
 }
 
@@ -33,26 +33,27 @@ pub enum Load {
 pub struct Server {
     /// The authority in URLs, `host:port`.
     pub authority: String,
-    /// Where robots without a proxy connect to, one of these each time: the actual servers behind the name, or
-    /// the device that poses as them. Empty if the name must be resolved.
+    /// Addresses that robots without a proxy connect to, one of them each time: the actual servers behind the name, or the device
+    /// that acts as the servers. Empty if the name must be resolved.
     pub addresses: Vec<SocketAddr>,
     /// Position in [`Field::direct`] of the content types that can be requested.
     pub direct: usize,
 }
 
-/// How robots know the sizes of objects. They compare bytes in any case.
+/// How robots know the sizes of objects. They always compare bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verify {
-    /// From the catalog.
+    /// Sizes come from the catalog.
     Full,
-    /// From each reply (`X-Contents`), because this side does not know them. A size that the reply does not carry is not verified.
+    /// Sizes come from each reply (`X-Contents`), because this side does not know them. A size that the reply does not carry is
+    /// not verified.
     Bytes,
 }
 
 /// The rules by which robots choose objects (docs/compat.md).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Rules {
-    /// An offered hit can be a hit.
+    /// The rules of this program: every offered hit can be a hit.
     #[default]
     Device,
     /// The rules of Web Polygraph 4.9, for comparison with its results.
@@ -60,47 +61,47 @@ pub enum Rules {
 }
 
 impl Rules {
-    /// Requests that fill no cache, like validations, are for known objects only.
+    /// Whether requests that fill no cache, such as validations, are only for known objects.
     pub fn spares_new_objects(self) -> bool {
         self == Rules::Device
     }
 
-    /// A repeat for which its server has no object goes to another one.
+    /// Whether a repeat goes to another server if its server has no known object.
     pub fn moves_repeats(self) -> bool {
         self == Rules::Device
     }
 
-    /// At its start a robot is somewhere in a page, instead of before its first one.
+    /// Whether a robot starts in the middle of a page instead of before its first page.
     pub fn begins_within_pages(self) -> bool {
         self == Rules::Device
     }
 }
 
-/// What the robots of a test have in common. Equal on all loops, and its catalog equal on both sides.
+/// What the robots of a test have in common. It is equal on all loops, and its catalog is equal on both sides.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Field {
     /// Visible servers.
     pub servers: Vec<Server>,
-    /// What can be asked for at a server: content types, not counting those found only inside others.
+    /// What robots can request from a server: content types, except those that occur only inside others.
     pub direct: Vec<Selector<ContentKind>>,
     /// Object properties as the servers have them.
     pub catalog: Catalog,
     /// Generation 1.x: the client marks this share of objects as cachable by their kind, see
     /// [`Catalog::classic`]. Otherwise the content type is chosen first and says what is cachable.
     pub marks_cachable: Option<f64>,
-    /// By which rules objects are chosen.
+    /// The rules by which robots choose objects.
     pub rules: Rules,
     /// Seconds until the reply to a request for a page can be expected, if no cache has it.
     pub page_delay: f64,
-    /// Age in seconds at which a new object may be asked for again, see [`polygraph_traffic::World`].
+    /// Age in seconds at which a new object may be requested again, see [`polygraph_traffic::World`].
     pub settle: f64,
     /// How bodies are verified.
     pub verify: Verify,
-    /// Tell servers about worlds and learn of others' worlds from them.
+    /// Whether processes share their worlds through the servers.
     pub share_worlds: bool,
-    /// Servers answer with redirects; where they do not, a redirect is not theirs, whatever marks it carries.
+    /// Whether servers answer with redirects. If they do not, a redirect is not theirs, whatever marks it carries.
     pub redirects: bool,
-    /// Groups of addresses that may stand in for each other.
+    /// Groups of addresses that may replace each other.
     pub substitutes: Vec<Vec<SocketAddr>>,
 }
 
@@ -111,18 +112,18 @@ pub enum Expect {
     Never,
     /// The robot waits with this probability (0 to 1).
     Prob(f64),
-    /// From this body size on, in bytes.
+    /// The robot waits from this body size on, in bytes.
     From(u64),
 }
 
 /// Alternation of busy and idle periods.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Session {
-    /// A busy period ends after so many seconds.
+    /// A busy period ends after this many seconds.
     pub busy_s: Option<f64>,
-    /// A busy period ends after so many transactions.
+    /// A busy period ends after this many transactions.
     pub busy_xacts: Option<u64>,
-    /// A busy period ends after so many bytes of cachable misses.
+    /// A busy period ends after this many bytes of cachable misses.
     pub busy_fill: Option<u64>,
     /// Length of idle periods in seconds.
     pub idle: Distr,
@@ -133,22 +134,22 @@ pub struct Session {
 pub struct Dns {
     /// Name servers in request of preference.
     pub servers: Vec<SocketAddr>,
-    /// How long each of them is waited for, in nanoseconds.
+    /// How long robots wait for an answer from each of them, in nanoseconds.
     pub timeout: Nanos,
-    /// Ask for IPv6 addresses.
+    /// Whether robots ask for IPv6 addresses.
     pub v6: bool,
-    /// AuthAnswers that are kept; 0 for none.
+    /// Maximum number of answers that are kept; 0 for none.
     pub cache: usize,
-    /// Robots of the same group share their answers; `None`: each has its own.
+    /// Group whose robots share their answers; `None`: each robot has its own.
     pub sharing_group: Option<String>,
 }
 
-/// The profile of robots: what one `Robot` of a workload says.
+/// The profile of a kind of robots: one `Robot` of a workload.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Profile {
     /// Label of the profile in logs.
     pub name: String,
-    /// How many there are.
+    /// Number of robots.
     pub count: usize,
     /// Local addresses; robot `i` uses number `i` modulo their count. Empty: the system chooses.
     pub addresses: Vec<IpAddr>,
@@ -158,8 +159,8 @@ pub struct Profile {
     pub behavior: Behavior,
     /// Visible servers by position in [`Field::servers`].
     pub origins: Selector<usize>,
-    /// The proxies under test, dealt to robots in turn: all connections go there, and requests carry absolute
-    /// URLs. Empty: robots connect to the servers.
+    /// The proxies under test, which robots take in turn: all connections go there, and requests carry absolute URLs. Empty:
+    /// robots connect to the servers.
     pub proxies: Vec<SocketAddr>,
     /// Share of embedded objects that are requested (0 to 1).
     pub embed_recur: f64,
@@ -169,23 +170,23 @@ pub struct Profile {
     pub http_minor: Selector<u8>,
     /// Requests per connection; draws are truncated, to at least 1.
     pub requests_per_connection: Distr,
-    /// Idle connections are closed after so many nanoseconds.
+    /// Idle connections are closed after this many nanoseconds.
     pub idle_timeout: Option<Nanos>,
-    /// Open connections of a robot, at most.
+    /// Maximum number of open connections of a robot.
     pub open_limit: Option<usize>,
-    /// Transactions of a robot that wait for a connection, at most.
+    /// Maximum number of transactions of a robot that wait for a connection.
     pub wait_limit: Option<usize>,
-    /// Requests in flight on a connection, at most; drawn for each connection.
+    /// Maximum number of requests in flight on a connection; drawn for each connection.
     pub pipeline: Option<Distr>,
     /// Probability of using an idle connection to a substitute instead of a new one.
     pub minimize_new_conn: f64,
-    /// Embedded objects that a robot remembers and does not ask for again.
+    /// Number of embedded objects that a robot remembers and does not request again.
     pub private_cache: usize,
-    /// Every request uses a URL that was never used.
+    /// Whether every request uses a URL that was never used before.
     pub unique_urls: bool,
-    /// Transactions that take longer than so many seconds fail.
+    /// Transactions that take longer than this many seconds fail.
     pub lifetime: Option<Distr>,
-    /// Probability of cutting a request body (0 to 1).
+    /// Probability of aborting a request in its body (0 to 1).
     pub abort_prob: f64,
     /// Contents of POST requests.
     pub post: Selector<ContentKind>,
@@ -195,7 +196,7 @@ pub struct Profile {
     pub body_recurrence: f64,
     /// Which request bodies wait for `100 Continue`.
     pub expect: Expect,
-    /// Further header fields of requests.
+    /// Additional header fields of requests.
     pub headers: Vec<HeaderRule>,
     /// Value of `Accept-Encoding`; `None`: the field is not sent.
     pub accept_encoding: Option<String>,
@@ -203,7 +204,7 @@ pub struct Profile {
     pub session: Option<Session>,
     /// `user:password` items, which robots take in turn.
     pub credentials: Vec<String>,
-    /// Probability of a spoiled password (0 to 1).
+    /// Probability of an intentionally wrong password (0 to 1).
     pub auth_error: f64,
     /// Probability that a robot keeps cookies (0 to 1).
     pub cookie_sender: f64,
@@ -213,11 +214,11 @@ pub struct Profile {
     pub foreign: f64,
     /// Foreign URLs.
     pub trace: Arc<Vec<String>>,
-    /// Markup from servers whose `Server` field begins so is searched for any URI; `*` stands for all.
+    /// Markup from servers whose `Server` field starts with one of these texts is searched for any URI; `*` stands for all.
     pub raw_uri_thrower: Option<String>,
     /// Resolution of names.
     pub dns: Option<Dns>,
-    /// Replies with one of these statuses are counted apart, whatever became of the transaction.
+    /// Replies with one of these statuses are also counted separately, whether the transaction succeeded or failed.
     pub custom_scope: StatusScope,
 }
 
@@ -268,40 +269,40 @@ impl Profile {
 /// The errors in replies that the user tolerates: none by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tolerance {
-    /// Replies without any marks of ours, and those that a device made itself.
+    /// Whether robots accept replies without our marks and replies that a device generated itself.
     pub foreign_replies: bool,
-    /// Hits that were not offered. Only where others may have asked for the same objects.
+    /// Whether robots accept hits that were not offered. Only for tests in which others may have requested the same objects.
     pub false_hits: bool,
-    /// Markup that cannot be read.
+    /// Whether robots accept unreadable markup.
     pub bad_tags: bool,
 }
 
 /// The robots of one loop.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Settings {
-    /// Number of this loop's first robot; together with the seed it decides a robot's choices.
+    /// Number of this loop's first robot; the seed and a robot's number determine its choices.
     pub first_robot: usize,
     /// Number of robots of this loop, at least 1.
     pub robots: usize,
-    /// Kinds of robots. Robots are numbered through all of them in request.
+    /// Kinds of robots. Robots are numbered consecutively through all kinds.
     pub profiles: Vec<Arc<Profile>>,
     /// What all robots have in common.
     pub field: Arc<Field>,
-    /// The load, or the number of active robots, rises linearly over so many seconds.
+    /// The load, or the number of active robots, rises linearly over this many seconds.
     pub launch_window: f64,
-    /// Open connections of this loop; a request that would need more fails.
+    /// Maximum number of open connections of this loop; a request that needs one more fails.
     pub open_limit: usize,
-    /// The limit is what the host's file descriptors allow, and no part of the test.
+    /// Whether the limit comes from the host's file descriptors and is not a part of the test.
     pub limited_by_host: bool,
     /// Seed of the robots' own choices.
     pub seed: Seed,
     /// Id of the process, in every request.
     pub group: UniqId,
-    /// Agree with the other processes of the test, through the servers, about phases.
+    /// Whether the process agrees on phases with the other processes of the test, through the servers.
     pub share_phases: bool,
     /// The errors that are tolerated.
     pub tolerance: Tolerance,
-    /// Others may have asked for the objects of this test before, so that a device may know new ones.
+    /// Whether others may have requested the objects of this test before, so that a device may have copies of new objects.
     pub others_fill: bool,
 }
 

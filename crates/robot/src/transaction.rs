@@ -31,7 +31,7 @@ use crate::request::page::Page;
 use crate::request::universe::SharedWorld;
 use crate::request::{Cause, Request};
 
-/// Number of challenges that a transaction answers, at most.
+/// Maximum number of challenges that a transaction answers.
 const MAX_CHALLENGES: usize = 3;
 /// Number of connections on which a request is tried, if peers close them before they answer, after the first one.
 const MAX_RETRIES: u32 = 10;
@@ -56,7 +56,7 @@ impl<L: Link> RobotGroup<L> {
 
     /// Carries out the first transaction in the robot's backlog that goes to `hop`, and as many more as can share a connection.
     async fn transact_pipelined(self: &Rc<Self>, robot: usize, hop: SocketAddr) {
-        // Another task may have taken the request along already.
+        // Another task may already have taken the request.
         let Some(request) = self.rare(robot).backlog.pop(hop) else { return };
         self.robot(robot).active += 1;
         let cx = self.context.of(robot);
@@ -67,7 +67,7 @@ impl<L: Link> RobotGroup<L> {
                 Some(Ok(completed)) => {
                     self.authenticate(robot, &request, cx.now(), Some(Box::new(completed))).await
                 }
-                // The failure of another exchange ended the connection: the request is tried again by itself.
+                // The failure of another exchange ended the connection: the request is sent again on its own.
                 None => {
                     record::retry(cx);
                     self.authenticate(robot, &request, cx.now(), None).await
@@ -441,7 +441,7 @@ impl<L: Link> RobotGroup<L> {
         self.workers.assign(job);
     }
 
-    /// Spawns workers when there are not enough.
+    /// Spawns workers if there are not enough.
     pub(crate) async fn spawn_workers(self: Rc<Self>) {
         loop {
             for _ in 0..self.workers.missing.take() {

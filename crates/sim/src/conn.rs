@@ -13,7 +13,7 @@ use polygraph_link::{Conn, IdleState, Nanos};
 use crate::network::Network;
 use crate::timers::Alarm;
 
-/// Bytes that may be on their way or unread in one direction, like the buffers of two sockets together.
+/// Number of bytes that may be in transit or unread in one direction, like the buffers of two sockets together.
 const WINDOW: usize = 256 * 1024;
 
 /// One end of a connection. Dropping it closes it.
@@ -36,9 +36,9 @@ struct Stream {
     pieces: VecDeque<Piece>,
     bytes: usize,
     window: usize,
-    /// How and when the writer has ended the stream.
+    /// How and when the writer ended the stream.
     ended: Option<(End, Nanos)>,
-    /// Nobody reads it any more.
+    /// Whether the reader has closed its end.
     unread: bool,
     reader: Option<Waker>,
     writer: Option<Waker>,
@@ -59,7 +59,7 @@ impl Default for Stream {
 }
 
 struct Piece {
-    /// When it arrives.
+    /// When the chunk arrives.
     at: Nanos,
     bytes: Vec<u8>,
 }
@@ -104,7 +104,7 @@ impl VirtualConn {
         (conn(0), conn(1))
     }
 
-    /// Sends `bytes`, however many, so that they arrive at `at`, or when all that was sent before has.
+    /// Sends any number of `bytes`, so that they arrive at `at`, but not before all earlier bytes.
     pub fn send_at(&mut self, at: Nanos, bytes: Vec<u8>) {
         let mut wire = self.wire.borrow_mut();
         let stream = &mut wire.streams[1 - self.end];
@@ -125,11 +125,11 @@ impl VirtualConn {
             stream.ended = Some((end, at));
             stream.wake_reader();
         }
-        // A peer that waits for room must hear of a reset, too.
+        // A peer that waits for room must also learn about a reset.
         wire.streams[self.end].wake_writer();
     }
 
-    /// Everything that has arrived and was not read yet.
+    /// All bytes that have arrived and were not read yet.
     pub fn take_arrived(&mut self) -> Vec<u8> {
         let now = self.network.now.get();
         let mut wire = self.wire.borrow_mut();
@@ -143,7 +143,7 @@ impl VirtualConn {
         all
     }
 
-    /// Lets the peer have at most `bytes` unread here before it has to wait.
+    /// Limits the unread bytes here to `bytes`; then the peer has to wait.
     pub fn set_window(&mut self, bytes: usize) {
         let mut wire = self.wire.borrow_mut();
         let stream = &mut wire.streams[self.end];
@@ -153,20 +153,20 @@ impl VirtualConn {
         }
     }
 
-    /// Bytes that the peer may send now without having to wait.
+    /// Number of bytes that the peer may send now without waiting.
     pub fn room(&self) -> usize {
         let wire = self.wire.borrow();
         let stream = &wire.streams[self.end];
         stream.window.saturating_sub(stream.bytes)
     }
 
-    /// The peer has closed or reset the connection.
+    /// Whether the peer has closed or reset the connection.
     pub fn is_ended(&self) -> bool {
         let wire = self.wire.borrow();
         wire.streams[self.end].ended.is_some_and(|(_, at)| at <= self.network.now.get())
     }
 
-    /// Waits for what the peer does, for `until`, or for the deadline, which is an error if it is over.
+    /// Waits for an action of the peer, for `until`, or for the deadline; a deadline that has passed is an error.
     fn wait(&mut self, cx: &Context<'_>, until: Option<Nanos>) -> Poll<io::Error> {
         let now = self.network.now.get();
         if self.deadline.is_some_and(|deadline| deadline <= now) {
@@ -175,8 +175,8 @@ impl VirtualConn {
         let next = [until, self.deadline].into_iter().flatten().min();
         if let Some(next) = next {
             let timers = &self.network.timers;
-            // An alarm that goes off too early only makes this be asked again: deadlines that move on with every
-            // transaction then cost nothing.
+            // An alarm that fires too early only causes another poll. So deadlines that change with every transaction cost
+            // nothing.
             let early = self.alarm.filter(|alarm| alarm.at <= next);
             if !early.is_some_and(|alarm| timers.redirect(alarm, cx.waker())) {
                 if let Some(late) = self.alarm {
@@ -194,7 +194,7 @@ impl VirtualConn {
             let mut wire = self.wire.borrow_mut();
             let stream = &mut wire.streams[self.end];
             let ended = stream.ended.filter(|(_, at)| *at <= now);
-            // What came before a reset can still be read, as on Linux.
+            // Bytes that arrived before a reset can still be read, as on Linux.
             match stream.pieces.front().map(|piece| piece.at) {
                 Some(at) if at <= now => {
                     let piece = stream.pieces.pop_front().map(|piece| piece.bytes).unwrap_or_default();
@@ -217,10 +217,10 @@ impl VirtualConn {
         self.wait(cx, until).map(Err)
     }
 
-    /// Waits for bytes and takes them; nothing if the peer has closed.
+    /// Waits for bytes and takes them; the result is empty if the peer has closed.
     ///
     /// # Errors
-    /// As [`Conn::recv`].
+    /// The same as those of [`Conn::recv`].
     pub async fn take(&mut self) -> io::Result<Vec<u8>> {
         poll_fn(|cx| self.poll_piece(cx)).await
     }

@@ -1,4 +1,4 @@
-//! The tasks of a virtual loop: those that can go on run in the order in which that became so.
+//! The tasks of a virtual loop. Tasks run in the order in which they became ready.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -24,7 +24,7 @@ struct Task {
     waker: Waker,
 }
 
-/// Numbers of tasks that can go on. Wakers have to be sendable although nothing here leaves its thread.
+/// Numbers of the tasks that are ready. Wakers must be `Send` although nothing here leaves its thread.
 #[derive(Default)]
 struct Ready(Mutex<VecDeque<usize>>);
 
@@ -34,7 +34,7 @@ impl Ready {
     }
 }
 
-/// Calls a task back.
+/// The waker of a task: it puts the task into the queue of ready tasks.
 struct Call {
     task: usize,
     queued: AtomicBool,
@@ -54,7 +54,7 @@ impl Wake for Call {
 }
 
 impl Tasks {
-    /// Adds a task, which can go on at once.
+    /// Adds a task, which is ready at once.
     pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
         let mut slots = self.slots.borrow_mut();
         let slot = slots.vacant_entry();
@@ -65,11 +65,11 @@ impl Tasks {
         slot.insert(Some(Task { future: Box::pin(task), call, waker }));
     }
 
-    /// Runs tasks until all wait, which is said by true, or for so many turns.
+    /// Runs tasks until all wait, or for this many turns. Returns true if all wait.
     pub fn run(&self, turns: u64) -> bool {
         for _ in 0..turns {
             let Some(number) = self.ready.queue().pop_front() else { return true };
-            // A waker may outlive its task; another task of the same number may be called in vain.
+            // A waker may outlive its task; another task with the same number may then be polled for nothing.
             let taken = self.slots.borrow_mut().get_mut(number).and_then(Option::take);
             let Some(mut task) = taken else { continue };
             task.call.queued.store(false, Ordering::Relaxed);
@@ -81,9 +81,9 @@ impl Tasks {
         false
     }
 
-    /// Ends all tasks where they are.
+    /// Drops all tasks, whatever their state.
     pub fn clear(&self) {
-        // What tasks hold may wake or spawn others when it is dropped.
+        // Values that tasks own may wake or spawn other tasks when they are dropped.
         while !self.slots.borrow().is_empty() {
             let tasks = std::mem::take(&mut *self.slots.borrow_mut());
             drop(tasks);

@@ -1,4 +1,4 @@
-//! Who waits for what moment: a heap ordered by time, and by the order of waiting at the same time.
+//! Timers: a heap of alarms ordered by time; alarms for the same time fire in the order in which they were set.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -8,11 +8,11 @@ use std::task::Waker;
 use polygraph_link::Nanos;
 use slab::Slab;
 
-/// All that wait for a moment.
+/// All timers of a loop.
 #[derive(Default)]
 pub struct Timers {
     heap: RefCell<BinaryHeap<Reverse<Entry>>>,
-    /// Those in the heap that still wait.
+    /// The wakers of alarms in the heap that have neither fired nor been cancelled.
     sleepers: RefCell<Slab<(u64, Waker)>>,
     count: Cell<u64>,
 }
@@ -24,10 +24,10 @@ struct Entry {
     place: usize,
 }
 
-/// Somebody who waits.
+/// The handle of a timer that was set.
 #[derive(Clone, Copy, Debug)]
 pub struct Alarm {
-    /// The moment.
+    /// The time at which the alarm fires.
     pub at: Nanos,
     number: u64,
     place: usize,
@@ -42,7 +42,7 @@ impl Timers {
         Alarm { at, number, place }
     }
 
-    /// Has another waker woken. False if the alarm has gone off already.
+    /// Replaces the waker of an alarm. Returns false if the alarm has fired already.
     pub fn redirect(&self, alarm: Alarm, waker: &Waker) -> bool {
         match self.sleepers.borrow_mut().get_mut(alarm.place) {
             Some((number, old)) if *number == alarm.number => {
@@ -55,7 +55,7 @@ impl Timers {
         }
     }
 
-    /// Nobody waits any more.
+    /// Cancels an alarm.
     pub fn cancel(&self, alarm: Alarm) {
         let mut sleepers = self.sleepers.borrow_mut();
         if sleepers.get(alarm.place).is_some_and(|(number, _)| *number == alarm.number) {
@@ -63,7 +63,7 @@ impl Timers {
         }
     }
 
-    /// The next moment that somebody waits for.
+    /// The time of the next alarm.
     pub fn next(&self) -> Option<Nanos> {
         let mut heap = self.heap.borrow_mut();
         while let Some(Reverse(entry)) = heap.peek() {
@@ -75,7 +75,7 @@ impl Timers {
         None
     }
 
-    /// Wakes all who wait for `now` or earlier.
+    /// Fires all alarms for `now` or earlier.
     pub fn strike(&self, now: Nanos) {
         while self.next().is_some_and(|at| at <= now) {
             let Some(Reverse(entry)) = self.heap.borrow_mut().pop() else { return };

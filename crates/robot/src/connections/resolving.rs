@@ -26,7 +26,7 @@ use crate::settings::Dns;
 pub struct Resolvers<L> {
     stats: Rc<RefCell<ResolverStats>>,
     caches: RefCell<AddressCaches>,
-    /// By profile and, where each robot has a cache of its own, by robot.
+    /// Caches by profile and, where each robot has its own cache, by robot.
     resolvers: RefCell<FxHashMap<(usize, usize), Resolver<L>>>,
     first_id: u16,
 }

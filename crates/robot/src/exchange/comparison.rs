@@ -1,4 +1,4 @@
-//! Content compared with what it has to be.
+//! Comparison of content with the content that the robot expects.
 
 use polygraph_stats::ErrorKind;
 use polygraph_traffic::Body;
@@ -6,24 +6,23 @@ use polygraph_traffic::body::{PERIOD, is_filler};
 
 use crate::violation::Violation;
 
-/// So many bytes are kept from the first difference on: more than marks and beginnings of pages have, so that
-/// some of them are text.
+/// Number of bytes kept from the first difference on: more than marks and page headers have, so that some of them are text.
 const SAMPLE: usize = 128;
-/// So many of them are shown, and looked for elsewhere.
+/// Number of these bytes that are shown and searched for elsewhere.
 const SHOWN: usize = 24;
-/// What was removed or replaced in a body is not larger.
+/// Largest removed or replaced part of a body that is recognized.
 const NEAR: usize = 4 * 1024;
 
-/// Compares content with what it has to be.
+/// Compares content with the expected content.
 #[derive(Debug)]
 pub(crate) struct Comparison {
-    /// What still has to come; from the first difference on it stands still.
+    /// The rest of the expected content; it no longer advances after the first difference.
     expected: Body,
     /// Bytes that were compared and equal.
     pub equal: u64,
     /// The first bytes that were not equal.
     differs: Option<Vec<u8>>,
-    /// Position of the first byte in the object, and the object, if this is but a part of it.
+    /// Position of the first byte in the object, and the object, if this is only a part of it.
     part: Option<Box<(u64, Body)>>,
     /// Bytes of the object, or of the part.
     pub size: u64,
@@ -43,14 +42,14 @@ impl Comparison {
         Comparison { part: Some(Box::new((first, whole.clone()))), ..Comparison::new(body) }
     }
 
-    /// Takes the next bytes. Returns how many of them are as they have to be.
+    /// Takes the next bytes. Returns how many of them are correct.
     pub fn take(&mut self, bytes: &[u8]) -> usize {
         if let Some(sample) = &mut self.differs {
             let room = SAMPLE - sample.len().min(SAMPLE);
             sample.extend_from_slice(&bytes[..room.min(bytes.len())]);
             return 0;
         }
-        // What comes after the expected end is a matter of the size, not of the bytes.
+        // Bytes after the expected end are a size error, not a content error.
         let bytes = &bytes[..bytes.len().min(usize::try_from(self.expected.len()).unwrap_or(usize::MAX))];
         let same = self.expected.compare(bytes);
         self.equal += same as u64;
@@ -69,27 +68,27 @@ impl Comparison {
         let at = self.equal + self.part.as_deref().map_or(0, |(first, _)| *first);
         let violation = match self.origin_of(seen, &expected, real) {
             Origin::Altered => {
-                Violation::new(ErrorKind::AlteredBody, format!("the body differs from byte {at} on"))
+                Violation::new(ErrorKind::AlteredBody, format!("the body differs from byte {at} onwards"))
             }
             Origin::Elsewhere(place) => {
-                let detail = format!("instead of the bytes from {at} on come those from {place} on");
+                let detail = format!("the bytes from {at} onwards are those from {place} onwards");
                 Violation::new(ErrorKind::BadRange, detail)
             }
             Origin::Another => Violation::new(
                 ErrorKind::WrongObject,
-                format!("from byte {at} on the body is that of another object"),
+                format!("from byte {at} onwards, the body is that of another object"),
             ),
         };
         let show = |bytes: &[u8]| {
             let text = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN)]).into_owned();
-            format!("from byte {at} on: {text:?}")
+            format!("from byte {at} onwards: {text:?}")
         };
         Some(violation.expected(show(&expected), show(seen)))
     }
 
-    /// Where bytes come from that are not the `expected` ones.
+    /// Where bytes come from that differ from the `expected` bytes.
     fn origin_of(&self, seen: &[u8], expected: &[u8], real: bool) -> Origin {
-        // An altered byte stands among expected ones; other text goes on as its own.
+        // Around an altered byte are expected bytes; foreign text continues as foreign text.
         let different = seen.iter().zip(expected).filter(|(a, b)| a != b).count();
         if seen.len() < 8 || different * 4 < seen.len().min(expected.len()) {
             return Origin::Altered;
@@ -105,14 +104,14 @@ impl Comparison {
         if real || seen.chunks(SHOWN).any(is_filler) { Origin::Another } else { Origin::Altered }
     }
 
-    /// Behind what was put in, or after a gap, comes what had to come.
+    /// Whether the expected bytes continue after an insertion or a gap.
     fn goes_on(&self, seen: &[u8], expected: &[u8]) -> bool {
         let inserted = |len| expected.starts_with(&seen[len..]);
-        // Other objects have the same filler from another place on, perhaps from one that is near.
+        // Other objects have the same filler from another position on, perhaps a near one.
         if !is_filler(seen) && (1..=seen.len() - 8).any(inserted) {
             return true;
         }
-        // Those differ from the beginning, but for the head of pages.
+        // Other objects differ from the start, except for page headers.
         let tail = &seen[seen.len().saturating_sub(SHOWN)..];
         self.equal >= SAMPLE as u64 && expected.windows(tail.len()).any(|window| window == tail)
     }
@@ -120,18 +119,18 @@ impl Comparison {
 
 /// Where unexpected bytes come from.
 enum Origin {
-    /// They were altered on the way, or made up.
+    /// The bytes were altered in transit or invented.
     Altered,
-    /// From this place of the same object.
+    /// The bytes are from this position of the same object.
     Elsewhere(usize),
-    /// From another object.
+    /// The bytes are from another object.
     Another,
 }
 
-/// Where `text` first stands in `body`.
+/// The first position of `text` in `body`.
 fn place_in(body: &Body, text: &[u8]) -> Option<usize> {
     let mut body = body.clone();
-    // After one period filler only repeats itself.
+    // Filler repeats itself after one period.
     body.truncate((PERIOD + 2 * SAMPLE) as u64);
     body.to_vec().windows(text.len()).position(|window| window == text)
 }

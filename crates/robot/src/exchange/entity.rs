@@ -1,4 +1,4 @@
-//! The content of a reply while it arrives: whether it is what the server must have sent, and which objects it embeds.
+//! The content of a reply while it arrives: whether the server must have sent it, and which objects it embeds.
 
 use std::io::Write;
 
@@ -25,7 +25,7 @@ use crate::violation::Violation;
 enum Way {
     /// The content is not compared.
     Ignored,
-    /// The robot does not know the content, but it may have links.
+    /// The robot does not know the content, which may have links.
     Unknown,
     /// The content has no coding.
     Plain(Comparison),
@@ -62,7 +62,7 @@ struct Parts {
 struct Seen {
     whole: Body,
     current: Option<Comparison>,
-    /// Objects are real content.
+    /// Whether objects are real content.
     real: bool,
     problem: Option<Violation>,
     /// Bytes of all parts.
@@ -85,7 +85,7 @@ pub struct Entity<'a> {
     way: Way,
     digest: Option<Box<(ContentMd5, Vec<u8>)>>,
     problem: Option<Violation>,
-    /// Looks for links to embedded objects, if there may be any.
+    /// Finds links to embedded objects, if the content may have any.
     pub links: Option<Box<LinkSearch>>,
 }
 
@@ -127,7 +127,7 @@ impl<'a> Entity<'a> {
         &self.settings.field.catalog
     }
 
-    /// What is wrong if the server has other contents than the robots. Then nothing follows from bodies.
+    /// The violation if the server has other contents than the robots. Bodies then prove nothing.
     fn disagreement(&self, told: ContentsMark) -> Option<Violation> {
         let (own, theirs) = (self.expected_contents, told.fingerprint);
         let same_sizes = self.settings.field.verify == Verify::Bytes || own.sizes == theirs.sizes;
@@ -155,12 +155,12 @@ impl<'a> Entity<'a> {
         catalog.body_of(&self.request.oid, url.as_bytes(), self.size())
     }
 
-    /// Size of the object, without any coding. One that nobody knows is no limit to the comparison.
+    /// Size of the object, without any coding. An unknown size does not limit the comparison.
     fn size(&self) -> u64 {
         self.size.unwrap_or(MAX_BODY as u64)
     }
 
-    /// The object is real content: bytes that differ say nothing about where they come from.
+    /// Whether the object is real content: bytes that differ then do not show where they come from.
     fn is_real(&self) -> bool {
         let source = self.catalog().content(self.request.oid.kind).map(|content| &content.source);
         matches!(source, Some(BodySource::Database(_) | BodySource::Root(_)))
@@ -182,7 +182,8 @@ impl<'a> Entity<'a> {
                     return Err(violation);
                 }
                 if !asked_for(self.request, size, range.len(), 1) {
-                    let violation = Violation::new(ErrorKind::TooMuchRange, "more than was asked for");
+                    let violation =
+                        Violation::new(ErrorKind::TooMuchRange, "more bytes than the robot requested");
                     return Err(violation.expected(wanted(self.request, size), text(range, whole)));
                 }
                 self.way = Way::Plain(Comparison::part(&self.expected(), range.first(), range.len()));
@@ -194,7 +195,10 @@ impl<'a> Entity<'a> {
                 let reader = boundary.and_then(|boundary| multipart::MultipartReader::new(boundary).ok());
                 let Some(reader) = reader.filter(|_| !unreadable) else {
                     let seen = if unreadable { "a Content-Range that cannot be read" } else { "neither" };
-                    let violation = Violation::new(ErrorKind::BadRange, "a part that does not say which one");
+                    let violation = Violation::new(
+                        ErrorKind::BadRange,
+                        "a partial reply that does not say which part it is",
+                    );
                     return Err(violation.expected("Content-Range, or a boundary of parts", seen));
                 };
                 if coded {
@@ -209,8 +213,8 @@ impl<'a> Entity<'a> {
         Ok(())
     }
 
-    /// What is wrong with a reply that says that the object has none of the bytes asked for. Of a compressed one only the server
-    /// knows, and several ranges may be refused for their number (RFC 9110, section 15.5.17).
+    /// The violation in a reply which says that the object has none of the requested bytes. Only the server knows the bytes of a
+    /// compressed object, and it may refuse several ranges for their number (RFC 9110, section 15.5.17).
     fn refused(&self) -> Option<Violation> {
         let (request, size) = (self.request, self.size());
         let encodings = self.catalog().content(request.oid.kind).map(|content| content.encodings);
@@ -218,13 +222,13 @@ impl<'a> Entity<'a> {
             .is_none_or(|on_offer| !on_offer.gzip || on_offer.identity && !self.prepared.accepts_gzip);
         let alone = request.range_specs().len() == 1;
         let known = alone && plain && request.foreign.is_none() && self.size.is_some();
-        let violation = || Violation::new(ErrorKind::BadStatus, "the object has bytes that were asked for");
+        let violation = || Violation::new(ErrorKind::BadStatus, "the object has some of the requested bytes");
         (known && asked(request, size).next().is_some())
             .then(|| violation().expected(format!("status 206, {}", wanted(request, size)), "status 416"))
     }
 
-    /// What is wrong with the complete content, if anything, and how much of it was compared. Bytes say more than
-    /// sizes, and those more than digests, so the first violation in that request counts.
+    /// The violation in the complete content, if there is one, and how much content was compared. Bytes prove more than sizes,
+    /// and sizes more than digests, so the first violation in this order counts.
     pub fn finish(self, meta: &ReplyMeta) -> (Option<Violation>, Verified) {
         let real = self.is_real();
         let sized = self.size.is_some();
@@ -260,7 +264,7 @@ impl<'a> Entity<'a> {
                 let coding = self.problem.or_else(|| end.err().map(|error| broken(&error)));
                 let size = || if sized { wrong_size(comparison.equal, comparison.size) } else { None };
                 match (comparison.violation(real), coding) {
-                    // One wrong bit can turn all that is decompressed after it into other text.
+                    // One wrong bit can change all text that is decompressed after it.
                     (Some(text), Some(coding)) if coding.kind == ErrorKind::AlteredBody => {
                         Some(Violation { comparison: text.comparison, ..coding })
                     }
@@ -279,7 +283,8 @@ impl<'a> Entity<'a> {
                 };
                 let much = || {
                     let text = format!("{} bytes in {} parts", seen.bytes, seen.count);
-                    let violation = Violation::new(ErrorKind::TooMuchRange, "more than was asked for");
+                    let violation =
+                        Violation::new(ErrorKind::TooMuchRange, "more bytes than the robot requested");
                     let more = !asked_for(self.request, size, seen.bytes, seen.count);
                     more.then(|| violation.expected(wanted(self.request, size), text))
                 };
@@ -300,7 +305,7 @@ impl<'a> Entity<'a> {
     }
 }
 
-/// What is wrong with compressed content that cannot be decompressed.
+/// The violation in compressed content that cannot be decompressed.
 fn broken(error: &std::io::Error) -> Violation {
     let (kind, text) = match error.kind() {
         std::io::ErrorKind::UnexpectedEof => (ErrorKind::WrongSize, "the compressed content ends early"),
@@ -320,7 +325,7 @@ fn field(range: ContentRange) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// First and last byte of each range that `request` asks for, as far as an object of `size` bytes has them.
+/// First and last byte of each requested range, as far as an object of `size` bytes has them.
 fn asked(request: &Request, size: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
     let ends = request.range_specs().iter().map(move |spec| spec.within(size));
     ends.filter(|(first, end)| first < end).map(|(first, end)| (first, end - 1))
@@ -331,7 +336,7 @@ fn wanted(request: &Request, size: u64) -> String {
     format!("bytes {}", ranges.join(","))
 }
 
-/// What is wrong with the length of a part that came alone, if anything.
+/// The violation in the length of a single part, if there is one.
 fn wrong_length(request: &Request, meta: &ReplyMeta) -> Option<Violation> {
     let Some(ContentRange::Part(range, whole)) = meta.rare.as_deref()?.range else { return None };
     let (seen, size) = (meta.body_bytes, range.len());
@@ -341,7 +346,7 @@ fn wrong_length(request: &Request, meta: &ReplyMeta) -> Option<Violation> {
     wrong.then(|| violation().expected(format!("{size} bytes"), format!("{seen} bytes")))
 }
 
-/// What is wrong with a part of an object that is not as large as the part says.
+/// The violation in a part whose object does not have the size that the part states.
 fn another_size(size: u64, range: ByteRange, whole: Option<u64>) -> Option<Violation> {
     let violation = || Violation::new(ErrorKind::BadInstanceLength, "the object has another size");
     whole
@@ -349,18 +354,17 @@ fn another_size(size: u64, range: ByteRange, whole: Option<u64>) -> Option<Viola
         .then(|| violation().expected(format!("{size} bytes"), text(range, whole)))
 }
 
-/// What is wrong with a part of which nobody has asked. Ranges that lie near to each other may come as one (RFC
-/// 9110, section 15.3.7.2).
+/// The violation in a part that the robot did not request. A server may combine neighbouring ranges (RFC 9110, section 15.3.7.2).
 fn not_asked_for(request: &Request, size: u64, range: ByteRange) -> Option<Violation> {
     let begin = asked(request, size).map(|(first, _)| first).min()?;
     let end = asked(request, size).map(|(_, last)| last).max()?;
     let meets = asked(request, size).any(|(first, last)| first <= range.last() && range.first() <= last);
     let fits = begin <= range.first() && range.last() <= end && meets;
-    let violation = || Violation::new(ErrorKind::BadRange, "another range than was asked for");
+    let violation = || Violation::new(ErrorKind::BadRange, "the range is not the requested one");
     (!fits).then(|| violation().expected(wanted(request, size), text(range, None)))
 }
 
-/// True if so many bytes in so many parts of an object of `size` bytes are not more than `request` asks for.
+/// Whether this number of bytes and parts of an object of `size` bytes is no more than `request` asks for.
 fn asked_for(request: &Request, size: u64, bytes: u64, parts: usize) -> bool {
     parts <= request.range_specs().len()
         && bytes <= asked(request, size).map(|(first, last)| last - first + 1).sum()
@@ -433,7 +437,7 @@ impl ContentSink for Entity<'_> {
             _ => told.is_none(),
         };
         if !expected {
-            let violation = Violation::new(ErrorKind::UnexpectedRange, "a part instead of the whole");
+            let violation = Violation::new(ErrorKind::UnexpectedRange, "a part instead of the whole object");
             let field = told.map_or_else(String::new, |range| format!(", Content-Range: {}", field(range)));
             let seen = format!("status {}{field}", meta.status);
             self.problem = Some(violation.expected("status 200 without Content-Range", seen));
@@ -445,8 +449,8 @@ impl ContentSink for Entity<'_> {
         if !matches!(meta.status, 200 | 206) {
             return;
         }
-        // Without any Accept-Encoding all codings are acceptable (RFC 9110, section 12.5.3), but a server that has
-        // the plain body sends that; who gets the other one got a reply to somebody else's request.
+        // Without Accept-Encoding all codings are acceptable (RFC 9110, section 12.5.3), but a server that has the plain body
+        // sends it; a robot that receives the compressed body received the reply to another request.
         let content = self.catalog().content(self.request.oid.kind);
         let plain_on_offer = content.is_none_or(|content| content.encodings.identity);
         let unwanted = meta.coding == Coding::Gzip && !self.prepared.accepts_gzip && plain_on_offer;
@@ -500,13 +504,13 @@ impl ContentSink for Entity<'_> {
             }
             Way::Plain(comparison) => {
                 let right = comparison.take(bytes);
-                // What somebody else has put in leads nowhere.
+                // Inserted content that is not ours has no links to follow.
                 if let Some(links) = &mut self.links {
                     links.take(&bytes[..right]);
                 }
             }
             Way::Gzip(decoder) => {
-                // The decoder keeps up to 32 KB until more comes or it is flushed; links are followed at once.
+                // The decoder holds back up to 32 KB until it receives more or is flushed; the robot follows links at once.
                 let fed = decoder.write_all(bytes).and_then(|()| decoder.flush());
                 if let Err(e) = fed
                     && self.problem.is_none()

@@ -16,7 +16,7 @@ use crate::request::Request;
 pub struct LinkFilter {
     /// The tags and attributes that are links.
     pub tags: LinkTags,
-    /// Replies of servers whose name begins so are searched for any URI; `*`: all replies.
+    /// Replies of servers whose name starts with one of these texts are searched for any URI; `*`: all replies.
     pub raw: Option<String>,
 }
 
@@ -52,15 +52,15 @@ impl LinkFilter {
     }
 }
 
-/// Searches one reply for links, and keeps what it found.
+/// The search for links in one reply.
 #[derive(Debug)]
 pub struct LinkSearch {
     filter: Rc<LinkFilter>,
     scanner: Scanner,
     raw: Option<Box<Raw>>,
-    /// Links that were found and not taken yet.
+    /// Links that were found but not taken yet.
     pub found: Vec<Vec<u8>>,
-    /// What is wrong with the markup.
+    /// Errors in the markup.
     pub errors: Vec<MarkupError>,
 }
 
@@ -68,7 +68,7 @@ pub struct LinkSearch {
 #[derive(Debug, Default)]
 struct Raw {
     scanner: UriScanner,
-    /// What was found in any way.
+    /// The links that any of the searches found.
     known: FxHashSet<Vec<u8>>,
 }
 
@@ -84,7 +84,7 @@ impl LinkSearch {
         }
     }
 
-    /// The content is complete.
+    /// Finishes the search: the content is complete.
     pub fn finish(&mut self) {
         let LinkSearch { scanner, found, errors, raw, .. } = self;
         let before = found.len();
@@ -97,7 +97,7 @@ impl LinkSearch {
 }
 
 impl Raw {
-    /// Leaves out of `found`, from `before` on, what was found already: in a tag and by itself, or more than once.
+    /// Removes links from `found`, from `before` on, that were found before: in a tag and in the text, or more than once.
     fn drop_known(&mut self, found: &mut Vec<Vec<u8>>, before: usize) {
         let mut new = found.split_off(before);
         new.retain(|link| self.known.insert(link.clone()));
@@ -105,7 +105,7 @@ impl Raw {
     }
 }
 
-/// The URI that is written so in markup.
+/// The URI that this text in markup means.
 fn meant(uri: &[u8]) -> Vec<u8> {
     let mut uri = uri.to_vec();
     entities::decode(&mut uri);
@@ -119,7 +119,7 @@ fn sort(item: MarkupEvent<'_>, found: &mut Vec<Vec<u8>>, errors: &mut Vec<Markup
     }
 }
 
-/// `text/*ml`, style sheets, XHTML.
+/// Whether a media type is markup or style: `text/*ml`, style sheets, XHTML.
 fn is_markup(content_type: &[u8]) -> bool {
     let essence = content_type.split(|&b| b == b';').next().unwrap_or_default().trim_ascii();
     let essence = essence.to_ascii_lowercase();

@@ -14,7 +14,7 @@ use crate::violation::Violation;
 /// The largest head that is accepted, in bytes.
 pub const MAX_HEAD: usize = 64 * 1024;
 
-/// Number of interim replies before a reply, at most. Servers send one or two (RFC 9110, section 15.2).
+/// Maximum number of interim replies before a reply. Servers send one or two (RFC 9110, section 15.2).
 const MAX_INTERIM: u32 = 32;
 
 /// A time (January 2027, in seconds since 1970) that decides the century of two-digit years.
@@ -271,7 +271,7 @@ impl ReplyReader {
         }
     }
 
-    /// The head is complete, but there is something wrong with it.
+    /// The head is complete, but has an error.
     fn refuse(
         &mut self,
         meta: Box<ReplyMeta>,
@@ -321,7 +321,7 @@ impl ReplyReader {
     }
 }
 
-/// What a head says, how the body behind it is framed, and its length; `None` if it is not complete.
+/// What a head says, how its body is framed, and the length of the head; `None` if it is not complete.
 type Head = (Box<ReplyMeta>, Result<Framing, Box<Violation>>, usize);
 
 fn read_head(data: &[u8], to_head: bool) -> Result<Option<Head>, HeadError> {
@@ -362,7 +362,7 @@ fn read_field(meta: &mut ReplyMeta, connection: &mut ConnectionFields, header: &
     let is = |wanted| is_named(name, wanted);
     let has = |token| has_token(value, token);
     let time = || date::parse_any(value, CENTURY).and_then(|at| i64::try_from(at).ok());
-    // The length tells most names apart.
+    // The length distinguishes most names.
     match name.len() {
         3 if is("Age") => meta.age = body::parse_decimal(value),
         4 if is("Date") => meta.date = time(),

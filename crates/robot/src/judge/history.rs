@@ -1,5 +1,5 @@
-//! What a loop knows of the past of objects, to find out why an offered hit was a miss, and of the past of transactions, to find
-//! out for whom a stored reply was made.
+//! What a loop knows about earlier deliveries of objects, to find out why an offered hit was a miss, and about earlier
+//! transactions, to find out for which robot a stored reply was made.
 
 use polygraph_stats::MissCause;
 use polygraph_traffic::rng::mix;
@@ -8,18 +8,18 @@ use rustc_hash::FxHashMap;
 
 use crate::exchange::reply::Coding;
 
-/// So many objects are known before those are forgotten that nothing was heard of while as many others came: the hash
-/// tables are as full as they get before they take more than 13.6 MB each.
+/// Number of objects in a generation. An object is forgotten when a whole generation of others has arrived since it was last
+/// seen. At this number, each hash table is as full as it can be in 13.6 MB.
 const GENERATION: usize = (1 << 20) / 8 * 7;
-/// Transactions for uncachable objects whose robot is kept.
+/// Number of transactions for uncachable objects whose robot is remembered.
 const XACTS: usize = 1 << 14;
 
-/// The past of an object. It is small, for it is seldom in the processor's caches.
+/// The past of an object. It is small, because it is rarely in the processor's caches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Past {
     /// Flags in the lowest bits, and above them when it was last delivered, in milliseconds.
     last: u32,
-    /// When the reply of that time expires, in seconds since 1970; 0 if it does not say so.
+    /// When the last delivered reply expires, in seconds since 1970; 0 if it does not say.
     expires: u32,
 }
 
@@ -43,16 +43,16 @@ impl Past {
     }
 }
 
-/// A reply with the whole of a cachable object.
+/// A reply with a complete cachable object.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivery {
-    /// When it was complete, in milliseconds since any fixed moment.
+    /// When it was complete, in milliseconds since some fixed moment.
     pub at_ms: u64,
     /// The kind of the request.
     pub kind: RequestKind,
     /// Whether the reply was stored.
     pub hit: bool,
-    /// When it expires, in seconds since 1970, if it says so.
+    /// When it expires, in seconds since 1970, if it says.
     pub expires: Option<i64>,
 }
 
@@ -61,24 +61,24 @@ pub struct Delivery {
 pub struct Miss {
     /// When its reply was complete, in milliseconds since the moment that deliveries count from.
     pub at_ms: u64,
-    /// The same in seconds since 1970.
+    /// When its reply was complete, in seconds since 1970.
     pub unix: i64,
-    /// Only this loop asks for the object, and in one coding.
+    /// Whether only this loop requests the object, and in one coding.
     pub own: bool,
 }
 
 /// The past of objects and transactions.
 #[derive(Debug)]
 pub struct History {
-    /// Objects of which something was heard lately, by a digest of them and their coding.
+    /// Objects of the current generation, by a digest of the object and its coding.
     recent: FxHashMap<u32, Past>,
-    /// The others that are still known.
+    /// Objects of the previous generation, by the same digest.
     older: FxHashMap<u32, Past>,
-    /// Objects in each of these, at most.
+    /// Maximum number of objects in each generation.
     generation: usize,
     /// Whether some objects were forgotten.
     forgot: bool,
-    /// A digest of the transaction's id and the robot, by a part of the counter.
+    /// For each value of a part of the transaction counter: a digest of the transaction's id, and the robot.
     xacts: Vec<(u32, u32)>,
 }
 
@@ -95,8 +95,8 @@ impl History {
         History { recent, older, generation, forgot: false, xacts: Vec::new() }
     }
 
-    /// A request for a cachable object brought the whole of it, in this coding. Returns the milliseconds since it was
-    /// delivered before, if it was.
+    /// Remembers that a request for a cachable object brought the complete object, in this coding. Returns the milliseconds since
+    /// the previous delivery, if there was one.
     pub fn delivered(&mut self, oid: &Oid, coding: Coding, delivery: Delivery) -> Option<u64> {
         let past = self.past_mut(oid, coding);
         let age = past.has(Past::DELIVERED).then(|| past.age_at(delivery.at_ms));
@@ -108,7 +108,7 @@ impl History {
         age
     }
 
-    /// A request for a cachable object did not bring the whole of it.
+    /// Remembers that a request for a cachable object did not bring the complete object.
     pub fn cut(&mut self, oid: &Oid, coding: Coding) {
         self.past_mut(oid, coding).last |= Past::CUT;
     }
@@ -124,7 +124,7 @@ impl History {
         self.recent.entry(key).or_insert_with(|| older.remove(&key).unwrap_or_default())
     }
 
-    /// Why a repeated request for a cachable object was no hit, when its reply came in this coding. `modified_since` tells
+    /// Why a repeated request for a cachable object, whose reply arrived in this coding, was not a hit. `modified_since` says
     /// whether the object has changed since a time in seconds since 1970.
     pub fn miss_cause(
         &self,
@@ -135,7 +135,7 @@ impl History {
     ) -> MissCause {
         let key = key(oid, coding);
         let Some(past) = self.recent.get(&key).or_else(|| self.older.get(&key)).copied() else {
-            // The first reply has not come yet, or it was too long ago, or somebody else's.
+            // The first reply has not arrived yet, or it was too long ago, or another loop received it.
             return if miss.own && !self.forgot { MissCause::InFlight } else { MissCause::Elsewhere };
         };
         let has_expired = || match i64::from(past.expires) {
@@ -160,17 +160,17 @@ impl History {
         self.xacts[place(xact)] = (signature(xact), robot as u32);
     }
 
-    /// The robot whose transaction `xact` was, if that is still known.
+    /// The robot of transaction `xact`, if it is still known.
     pub fn requester(&self, xact: UniqId) -> Option<usize> {
         let (known, robot) = *self.xacts.get(place(xact))?;
         (known == signature(xact)).then_some(robot as usize)
     }
 }
 
-/// A digest of an object. Of a million objects one in 4,000 shares its own with another one, which does not change any share
+/// A digest of an object. Among a million objects, one in 4,000 has the same digest as another, which does not change the shares
 /// of the causes.
 pub(crate) fn digest(oid: &Oid) -> u32 {
-    // The kind takes no part in the digest of an id, but each kind has its own serial numbers.
+    // The digest of an id does not include the kind, but each kind has its own serial numbers.
     (mix(oid.hash() ^ u64::from(oid.kind.0)) >> 32) as u32
 }
 
@@ -179,7 +179,7 @@ fn key(oid: &Oid, coding: Coding) -> u32 {
     digest(oid) ^ coding as u32
 }
 
-/// Ids of a loop and those of its branch have the same counters.
+/// The ids of a loop and of its branch have the same counters.
 fn signature(xact: UniqId) -> u32 {
     xact.counter ^ xact.mix
 }

@@ -101,7 +101,7 @@ fn outdated(
             freshness::not_modified(catalog, request, reply, times_at(sent_at)?, sent_at)
         }
         304 => None,
-        // A copy in reply to a request with no-cache is an error of its own already.
+        // A copy in reply to a request with no-cache is already a separate error.
         _ if second_hand && request.kind != RequestKind::Reload => {
             freshness::of_copy(reply, sent_at, times_at)
         }

@@ -21,7 +21,7 @@ pub struct FirstContact {
 pub enum NextVisit {
     /// Robots need not visit the server again.
     Nothing,
-    /// A robot must visit the server once more.
+    /// A robot must visit the server again.
     Again,
 }
 

@@ -1,25 +1,24 @@
-//! How often each object is asked for, in bounded memory: what the popularity of objects by rank is made of.
+//! How often each object is requested, counted in bounded memory: the data for the popularity of objects by rank.
 //!
-//! A request that is the n-th for its object is counted as an n ([`polygraph_stats::Block::ordinals`]). The number of ns
-//! is the number of objects that were asked for n times or more, and that is the rank of an object with n requests. So the
-//! curve needs no table of objects in the log, and adds up over intervals, loops and processes, each of which has objects of its
-//! own.
+//! The n-th request for an object is counted as an n ([`polygraph_stats::Block::ordinals`]). The number of ns is the number of
+//! objects with n or more requests, which is the rank of an object with n requests. So the curve needs no table of objects in the
+//! log, and adds up over intervals, loops and processes, each of which has its own objects.
 //!
-//! The loop needs a count for each object. When there are too many, a random half of the rarely requested ones is
-//! forgotten for good, and each of the others stands for twice as many. Objects are chosen by a digest of their names,
-//! before anything is known about them, and often requested ones are all kept; so the expected counts are exact, and the
-//! most popular objects are always right. There are few, for a table of megabytes is never in the processor's caches, and
-//! looking for a count in it was a twelfth of the user time of a transaction.
+//! The loop needs a count for each object. When there are too many, it forgets a random half of the rarely requested objects for
+//! good, and each of the others stands for twice as many. It chooses objects by a digest of their names, before anything is known
+//! about them, and keeps all frequently requested objects; so the expected counts are exact, and the most popular objects are
+//! always right. The table is small because a table of megabytes is never in the processor's caches: a look-up in it took a
+//! twelfth of the user time of a transaction.
 
 use polygraph_traffic::Oid;
 use rustc_hash::FxHashMap;
 
 use crate::judge::history::digest;
 
-/// Objects counted by one loop, of which the most popular quarter is always right: the hash table is as full as it gets before
-/// it takes more than 0.3 MB.
+/// Number of objects that one loop counts; the most popular quarter is always right. At this number, the hash table is as full as
+/// it can be in 0.3 MB.
 const MAX_OBJECTS: usize = (1 << 15) / 8 * 7;
-/// Bits of a [`Count`] that tell what an object stands for.
+/// Bits of a [`Count`] that say how many objects an object stands for.
 const SHIFT_BITS: u32 = 5;
 
 /// An object: requests so far, and the binary logarithm of the number of objects that it stands for.
@@ -54,12 +53,12 @@ impl Count {
 /// Counts of requests for objects.
 #[derive(Debug)]
 pub struct PopularityCounts {
-    /// By a digest of the object; that two have the same one is rare and of no account.
+    /// Counts by a digest of the object; two objects rarely have the same digest, which does not matter.
     objects: FxHashMap<u32, Count>,
     limit: usize,
-    /// One of `2^shift` objects that nothing is known about is counted.
+    /// One in `2^shift` objects without a count yet is counted.
     shift: u8,
-    /// Objects with so many requests are kept.
+    /// Objects with this many requests are kept.
     popular: u32,
 }
 
@@ -69,18 +68,18 @@ impl Default for PopularityCounts {
     }
 }
 
-/// Whether an object is one of `2^shift`.
+/// Whether an object is the one in `2^shift` that is counted.
 fn is_chosen(key: u32, shift: u8) -> bool {
     key.leading_zeros() >= u32::from(shift)
 }
 
 impl PopularityCounts {
-    /// Counts of at most `limit` objects, at least 8.
+    /// Empty counts for at most `limit` objects; `limit` is at least 8.
     fn with_limit(limit: usize) -> PopularityCounts {
         PopularityCounts { objects: FxHashMap::default(), limit, shift: 0, popular: 1 }
     }
 
-    /// Counts a request. If it is the n-th for its object and stands for m such requests, the result is n and m; `None` if
+    /// Counts a request. Returns n and m if it is the n-th request for its object and stands for m such requests; `None` if
     /// requests for this object are not counted.
     pub fn count(&mut self, oid: &Oid) -> Option<(u32, u32)> {
         self.count_key(digest(oid))
@@ -101,7 +100,7 @@ impl PopularityCounts {
         Some((1, 1 << self.shift))
     }
 
-    /// Forgets a half of the rarely requested objects, or more, until a quarter of the room is free.
+    /// Forgets half of the rarely requested objects, or more, until a quarter of the table is free.
     fn thin(&mut self) {
         while self.objects.len() > self.limit / 4 * 3 && self.shift < 31 {
             let mut counts: Vec<u32> = self.objects.values().map(|count| count.requests()).collect();

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::request::generator::shuffle;
 
-/// The order in which robots take credentials: each goes through all of a shuffled list, from a place of its own.
+/// The order in which robots take credentials: each goes through a shuffled list from its own start position.
 #[derive(Debug)]
 pub struct CredentialCycle {
     order: Vec<u32>,
@@ -110,7 +110,7 @@ pub struct RobotCredentials {
 }
 
 impl RobotCredentials {
-    /// Takes other credentials, `user:password`, and forgets what proxies asked for.
+    /// Takes other credentials, `user:password`, and forgets the challenges of proxies.
     pub fn renew(&mut self, credentials: &str, spoiled: bool) {
         let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
         self.user = user.to_owned();
@@ -162,7 +162,7 @@ impl RobotCredentials {
             Scheme::Digest { challenge, count } => {
                 *count += 1;
                 let who = Credentials { user: &self.user, password: &self.password };
-                // Any word will do; that it repeats with the seed is what a benchmark wants.
+                // Any word is suitable; a benchmark needs one that is the same for equal seeds.
                 let cnonce = format!("{:08x}", challenge.nonce.len() as u32 ^ 0x7067_0000);
                 challenge.write_answer(who, DigestRequest { method, uri: target }, *count, &cnonce, out);
             }

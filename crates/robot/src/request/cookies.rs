@@ -15,18 +15,18 @@ struct Kept {
 /// The cookies of one robot, by visible server.
 #[derive(Debug)]
 pub struct CookieJar {
-    /// Cookies kept for each server, at most.
+    /// Maximum number of cookies kept for each server.
     room: usize,
     cookies: FxHashMap<usize, Vec<Kept>>,
 }
 
 impl CookieJar {
-    /// An empty jar with room for so many cookies of each server.
+    /// An empty jar with room for this many cookies of each server.
     pub fn new(room: usize) -> CookieJar {
         CookieJar { room, cookies: FxHashMap::default() }
     }
 
-    /// Keeps what the `Set-Cookie` fields of a reply of `server` say at `now` (seconds since 1970).
+    /// Stores the cookies in the `Set-Cookie` fields of a reply of `server` at `now` (seconds since 1970).
     pub fn store(&mut self, server: usize, fields: &[Vec<u8>], now: u64, recorder: &Recorder) {
         let (mut received, mut updated, mut purged) = (0, 0, 0);
         let kept = self.cookies.entry(server).or_default();

@@ -204,7 +204,7 @@ fn body_lines(content: Option<&Content>, body: BodyFields<'_>, head: &mut Head<'
     }
 }
 
-/// HTTP/1.0 closes and HTTP/1.1 keeps connections unless told otherwise (RFC 9112, appendix C.2.2).
+/// By default, HTTP/1.0 closes connections and HTTP/1.1 keeps them (RFC 9112, appendix C.2.2).
 fn connection(minor: u8, last: bool) -> Option<&'static [u8]> {
     match (minor, last) {
         (0, false) => Some(b"keep-alive"),

@@ -1,4 +1,4 @@
-//! Decides what requests ask for: a new object or one that was requested before, of which server, by which kind and method.
+//! Decides what robots request: a new object or a known one, from which server, with which kind of request and method.
 
 use std::cell::Cell;
 use std::rc::Rc;

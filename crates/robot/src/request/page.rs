@@ -38,7 +38,7 @@ impl Page {
         self.parts.get()
     }
 
-    /// A transaction of the page has ended, with a reply of so many bytes or, with `None`, in failure. Returns
+    /// A transaction of the page has ended with a reply of this many bytes, or with `None` if it failed. Returns
     /// the size of the whole page if it was the last one and all went well.
     pub fn leave(&self, bytes: Option<u64>) -> Option<u64> {
         self.open.set(self.open.get().saturating_sub(1));

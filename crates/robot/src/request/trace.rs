@@ -1,4 +1,4 @@
-//! Foreign URLs: loops, and kinds of robots with the same trace, deal them among each other.
+//! Foreign URLs: loops, and kinds of robots with the same trace, share the URLs of a trace.
 
 use std::sync::Arc;
 
@@ -6,19 +6,19 @@ use polygraph_traffic::World;
 
 use crate::settings::{Profile, Settings};
 
-/// A loop's way through the trace of a kind of robots. Its share is that of its robots.
+/// The position of a loop in the trace of a kind of robots. The loop uses a share of the URLs that is proportional to its robots.
 #[derive(Debug)]
 pub struct TraceWalk {
-    /// The URLs used so far, numbered by the loop.
+    /// Number of URLs that the loop has used so far.
     pub world: World,
-    /// Robots with this trace: on all loops, on those before this one, and on this one.
+    /// Number of robots with this trace: on all loops, on the loops before this one, and on this one.
     all: u64,
     before: u64,
     own: u64,
 }
 
 impl TraceWalk {
-    /// The beginning of the way through the trace of `kind`.
+    /// The start of the trace of `kind`.
     pub fn new(settings: &Settings, kind: &Profile) -> TraceWalk {
         let here = settings.first_robot..settings.first_robot + settings.robots;
         let (mut walk, mut number) = (TraceWalk { world: World::default(), all: 0, before: 0, own: 0 }, 0);
@@ -35,7 +35,7 @@ impl TraceWalk {
         walk
     }
 
-    /// Among the URLs of all loops, the number of the loop's URL number `name`. Both count from 1.
+    /// The number, among the URLs of all loops, of the loop's URL number `name`. Both count from 1.
     pub fn number(&self, name: u64) -> u64 {
         let (own, at) = (self.own.max(1), name.saturating_sub(1));
         at / own * self.all + self.before + at % own + 1

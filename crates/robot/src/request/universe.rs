@@ -8,7 +8,7 @@ use polygraph_traffic::{
 
 use crate::settings::Field;
 
-/// Number of galaxies of other loops that a loop keeps for each server, at most.
+/// Maximum number of galaxies of other loops that a loop keeps for each server.
 const MAX_REMOTE: usize = 64;
 
 /// What a request or a reply says about a world.

@@ -1,8 +1,8 @@
-//! The tasks that carry out transactions. A task goes on to the next transaction instead of ending.
+//! The tasks that carry out transactions. A task continues with the next transaction instead of ending.
 //!
-//! The state of a transaction's task is a few kilobytes. To make one for each transaction would cost a good part of what the
-//! transaction itself costs, so a task that is done rests until there is another transaction. It also breaks a circle of types:
-//! what follows from a transaction runs in the same kind of task, and a task cannot contain itself.
+//! The state of a transaction's task is a few kilobytes. Creating a task for each transaction would cost a large part of the cost
+//! of the transaction, so a task that has finished rests until there is another transaction. This also breaks a cycle of types:
+//! transactions that follow from another one run in the same kind of task, and a task cannot contain itself.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use crate::connections::wait_queue::WaitQueue;
 use crate::request::Request;
 
-/// Number of resting tasks, at most. Those of a larger burst end with it.
+/// Maximum number of resting tasks. Additional tasks of a larger burst end after it.
 pub const MAX_RESTING: usize = 1024;
 
 /// What a task does next.

@@ -7,10 +7,10 @@ use polygraph_wire::head::{HeadError, Header, is_named};
 use super::MAX_HEAD;
 use crate::violation::Violation;
 
-/// Text of findings shows so many bytes of what came.
+/// Number of received bytes that the text of a finding shows.
 const SHOWN: usize = 60;
 
-/// The first line of what came.
+/// The first line of the received bytes.
 fn first_line(data: &[u8]) -> String {
     let line = data.split(|&b| b == b'\r' || b == b'\n').next().unwrap_or_default();
     format!("`{}`", line[..line.len().min(SHOWN)].escape_ascii())
@@ -33,7 +33,7 @@ pub fn oversized(data: &[u8]) -> Box<Violation> {
     Box::new(Violation::new(ErrorKind::HeadTooLarge, detail))
 }
 
-/// An interim reply that nobody asked for, or one too many.
+/// An interim reply that no robot requested, or one too many.
 #[cold]
 pub fn interim(status: u16, data: &[u8]) -> Box<Violation> {
     let kind = match status {
