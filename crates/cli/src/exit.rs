@@ -10,7 +10,7 @@ use polygraph_stats::EndReason;
 /// What commands return.
 pub type Done = Result<ExitCode, Failure>;
 
-/// Success.
+/// The command succeeded.
 pub const OK: u8 = 0;
 /// The run failed or is not valid.
 pub const FAILED: u8 = 1;

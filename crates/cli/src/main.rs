@@ -34,7 +34,8 @@ use crate::legacy::{command_line, programs, unsupported_options};
 #[command(
     name = "polygraph",
     version,
-    about = "Performance benchmark for proxies and other HTTP intermediaries: simulates clients (robots) on one side of a device and origin servers on the other",
+    about = "Performance benchmark for proxies and other HTTP intermediaries: it simulates clients (robots) on one side of a \
+    device and origin servers on the other",
     after_help = "Start with `polygraph try`: it runs everything on this machine and writes a report after 40 seconds.\n\
                   Links with classic names (polyclt, polysrv, lx, lr, pmix3-ips ...) to this program work like the originals."
 )]
@@ -49,11 +50,11 @@ enum Command {
     Try(cmd::try_run::Args),
     /// Run a test with both sides on this machine and a device in between
     Run(cmd::run::Args),
-    /// Simulate a test in virtual time, much faster than real time: what to expect of a workload and a cache
+    /// Simulate a test in virtual time, much faster than real time: shows what to expect of a workload and a cache
     Simulate(cmd::simulate::Args),
     /// Find the highest rate that a device sustains
     Peak(cmd::peak::Args),
-    /// Kill a device during a test, start it again, and measure how long robots do without it
+    /// Kill a device during a test, restart it, and measure the outage that robots see
     Downtime(cmd::downtime::Args),
     /// List the devices that `run --device` can start, and which of them are on this machine
     Devices(cmd::devices::Args),

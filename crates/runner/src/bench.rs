@@ -107,8 +107,8 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Runs the test and writes its result directory; `observer` sees all records. Without a device, nothing of it exists
-    /// before the check beforehand has succeeded.
+    /// Runs the test and writes its result directory; `observer` sees all records. Without a device, the run creates no files
+    /// before the preflight check has succeeded.
     ///
     /// # Errors
     /// If the test cannot be run. A test that fails is no error.
@@ -260,7 +260,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// The failure of a run that broke off, with what its logs say. Without logs, the result directory is removed.
+/// The failure of a run that ended early, with the results in its logs. Without logs, the result directory is removed.
 fn broken_off(directory: &Path, error: polygraph_engine::EngineError) -> Failure {
     let summary = match directory.join("client.log").exists() {
         true => partial_summary(directory),

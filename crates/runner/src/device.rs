@@ -1,4 +1,4 @@
-//! The device under test that a run starts: into the path of the test, and what it did at the end.
+//! The device under test that a run starts: how it becomes part of the test, and what it did at the end.
 
 mod power_failure;
 
@@ -82,7 +82,7 @@ impl DeviceUnderTest {
             self.params.origins = origins.iter().copied().map(reachable).collect();
         }
         if self.device.takes_hosts() && self.params.hosts.is_empty() {
-            // Instead of a name server.
+            // The hosts replace a name server.
             self.params.hosts = hosts_of(test);
         }
         let running = self.device.start(&self.params).map_err(failure)?;

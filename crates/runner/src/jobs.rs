@@ -42,8 +42,8 @@ pub struct ServerTolerance {
 /// same test run beside the robots.
 ///
 /// # Errors
-/// If robots cannot connect from their addresses, would ask servers for objects that these do not have, or may not have
-/// as many connections open as the user wants.
+/// If robots cannot connect from their addresses, would ask servers for objects that these do not have, or may not open as many
+/// connections as the user wants.
 pub fn client_job(
     test: &Test,
     settings: &RunSettings,
@@ -69,8 +69,7 @@ pub fn client_job(
     Ok(client_job_within(test, settings, client, open_limit, layout, working_set))
 }
 
-/// The client side of a test as a job of the engine, with a limit of open connections that this machine need not be able
-/// to keep.
+/// The client side of a test as a job of the engine, with a limit of open connections that this machine need not support.
 pub fn client_job_within(
     test: &Test,
     settings: &RunSettings,
@@ -106,7 +105,7 @@ pub fn client_job_within(
     let described = described_settings::of_client(test, open_limit, ports);
     let mut header = header(Side::Client, test, settings, described);
     if let Some(set) = earlier {
-        let fact = format!("goes on with {} objects filled before", set.fill().count);
+        let fact = format!("continues with {} stored objects", set.fill().count);
         header.settings.push(("working set".to_owned(), fact));
     }
     header.settings.push(contents_mark(&robots.field.catalog));
@@ -213,8 +212,8 @@ fn reserve(address: SocketAddr) -> Result<ReservedAddress, Failure> {
     })
 }
 
-/// What to do about a server that may not listen at its address, as the end of a sentence; empty if the error says it
-/// all.
+/// What to do about a server that cannot listen at its address, as the end of a sentence; empty if the error needs no
+/// explanation.
 pub fn listen_hint(error: &std::io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::PermissionDenied => {

@@ -3,7 +3,7 @@
 /// A message for the console.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// Good to know.
+    /// A fact that is useful to know.
     Note(String),
     /// Something that may spoil the run.
     Warning(String),

@@ -7,7 +7,7 @@ use crate::Failure;
 /// The limit of open connections of the robots of a process.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenLimit {
-    /// Connections.
+    /// Maximum number of open connections.
     pub connections: usize,
     /// The file descriptors that each process may open, if these set the limit and not the user.
     pub descriptors: Option<u64>,
@@ -55,9 +55,9 @@ impl OpenLimit {
         let descriptors = self.descriptors?;
         (expected.saturating_mul(2) > self.connections).then(|| {
             format!(
-                "robots may have {} connections open at a time, because a process may open {descriptors} files here; the \
-                 test is expected to need about {expected}, and needing more than the limit makes the run INVALID. Raise the \
-                 limit (ulimit -Hn, LimitNOFILE of a service), or start more processes (--workers N) for several robots",
+                "robots may have {} connections open at a time, because a process may open {descriptors} files here; the test is \
+                 expected to need about {expected}. If it needs more than the limit, the run is INVALID: raise the limit (ulimit \
+                 -Hn, LimitNOFILE of a service), or, with several robots, start more processes (--workers N)",
                 self.connections
             )
         })

@@ -18,11 +18,11 @@ use crate::{Failure, RunSettings, device_model};
 /// Which model of a device predicts a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PredictionModel {
-    /// None: nothing is predicted.
+    /// Nothing is predicted.
     Off,
-    /// The one that follows from the device's parameters.
+    /// The model that follows from the device's parameters.
     Auto,
-    /// This one; `None`: no device.
+    /// This model; `None`: no device.
     Of(Option<Model>),
 }
 

@@ -26,9 +26,9 @@ const MAX_PLACES: usize = 256;
 /// Where the servers of a test are.
 #[derive(Clone, Copy, Debug)]
 pub enum OriginPlaces<'a> {
-    /// On this machine. They do not listen yet, and will at these addresses, in the order of the test.
+    /// The servers are on this machine. They do not listen yet, but will listen at these addresses, in the order of the test.
     Here(&'a [SocketAddr]),
-    /// Elsewhere. They may be older versions or other programs.
+    /// The servers are elsewhere. They may be older versions or other programs.
     Elsewhere,
 }
 
@@ -39,9 +39,9 @@ pub struct PreflightCheck<'a> {
     pub timeout: Option<Duration>,
     /// The servers.
     pub origins: OriginPlaces<'a>,
-    /// Robots without a proxy connect to a device that acts as the servers.
+    /// Whether robots without a proxy connect to a device that acts as the servers.
     pub surrogate: bool,
-    /// Replies without the marks of this program are good, too, unless their status is an error.
+    /// Whether replies without the marks of this program are good, too, unless their status is an error.
     pub accepts_foreign_replies: bool,
 }
 
@@ -50,11 +50,11 @@ pub struct PreflightCheck<'a> {
 struct ProbeRoute {
     probe: Probe,
     target: ProbeTarget,
-    /// Robots have credentials, so a reply that asks for them is good.
+    /// Whether robots have credentials, so that a reply that asks for them is good.
     credentials: bool,
 }
 
-/// Checks that the robots of a test will be answered. Returns the number of requests that devices received.
+/// Checks that the robots of a test will receive answers. Returns the number of requests that devices received.
 ///
 /// # Errors
 /// [`FailureKind::Setup`](crate::FailureKind) if something does not answer at all, and

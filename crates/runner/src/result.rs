@@ -162,7 +162,7 @@ pub fn write_manifest(directory: &Path, manifest: &Value) -> Result<(), Failure>
 }
 
 impl Conclusion<'_> {
-    /// Computes the verdict from the logs, writes the report, with what `predict` makes of the run, and adds the run to the
+    /// Computes the verdict from the logs, writes the report, with the result of `predict`, and adds the run to the
     /// history. A report that cannot be written is no error, because there is a verdict without it: see
     /// [`RunResult::trouble`].
     ///
@@ -216,7 +216,7 @@ impl Conclusion<'_> {
     }
 }
 
-/// The verdict of a run that broke off, as far as its logs have one.
+/// The verdict of a run that ended early, as far as its logs allow one.
 pub fn partial_summary(directory: &Path) -> Option<String> {
     let facts = fold_files(&logs(directory)).ok()?;
     Some(format!("\n{}", summary_text(&facts, &[("logs", directory)])))

@@ -232,7 +232,8 @@ fn insert_device(test: &mut Test) -> Result<Vec<SocketAddr>, Failure> {
         return Ok(vec![device]);
     }
     if test.robots.iter().any(|robot| robot.proxies.is_empty()) {
-        let text = "some robots of the workload have a proxy and others have none: --device cannot be both";
+        let text = "some robots of the workload have a proxy and others have none: --device cannot act as a proxy and as the \
+        servers in the same test";
         return Err(Failure::usage(text));
     }
     named.sort_unstable();
@@ -240,7 +241,7 @@ fn insert_device(test: &mut Test) -> Result<Vec<SocketAddr>, Failure> {
     Ok(named)
 }
 
-/// Checks that, without a device, there are servers where robots connect to.
+/// Checks that, without a device, there are servers at the addresses that robots connect to.
 fn check_direct(test: &Test, places: &[SocketAddr]) -> Result<(), Failure> {
     if test.robots.iter().any(|robot| !robot.proxies.is_empty()) {
         let text = "the robots of the workload use a proxy: simulate one with --device, for example ideal";
@@ -258,7 +259,8 @@ fn check_direct(test: &Test, places: &[SocketAddr]) -> Result<(), Failure> {
     match lost {
         None => Ok(()),
         Some(address) => Err(Failure::usage(format!(
-            "robots of the workload connect to {address}, which is the address of none of its servers: only proxies can be simulated"
+            "robots of the workload connect to {address}, which is not the address of any of its servers; a simulation supports \
+             only proxies"
         ))),
     }
 }

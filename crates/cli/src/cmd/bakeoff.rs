@@ -92,7 +92,9 @@ pub fn carry_out(path: &Path, runs: &Path, drop: &[String], dry_run: bool) -> Do
     let plan = BakeoffPlan::read(path).map_err(Failure::usage)?;
     let name = path.file_stem().map_or_else(|| "bakeoff".into(), |stem| stem.to_string_lossy().into_owned());
     if name == IMPORTED {
-        return Err(Failure::usage(format!("rename the plan: results in {IMPORTED} are imported ones")));
+        return Err(Failure::usage(format!(
+            "rename the plan: the directory {IMPORTED} is for imported results"
+        )));
     }
     if name.starts_with('.') {
         return Err(Failure::usage(format!(
@@ -202,7 +204,7 @@ fn report(args: &ReportArgs) -> Done {
     for name in &args.names {
         let source = all.iter().find(|source| source.name() == name).ok_or_else(|| {
             Failure::usage(format!(
-                "there is no series or import `{name}` in {}; there is {}",
+                "there is no series or import `{name}` in {}; known names: {}",
                 args.runs.display(),
                 known()
             ))

@@ -24,13 +24,13 @@ use crate::output;
         docs/compare.md explains the method and the conditions."
 )]
 pub struct Args {
-    /// Phases to compare one by one, separated by commas, or `all`. Default: the phases that results come from
+    /// Phases to compare one by one, separated by commas, or `all`. Default: the phases of the headline figures
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     phases: Vec<String>,
     /// Figures to compare, separated by commas: names, first parts of dotted names, or `all`
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     objects: Vec<String>,
-    /// Ignore smaller relative differences
+    /// Ignore relative differences that are smaller than this
     #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = polygraph_plan::values::share)]
     delta: f64,
     /// Confidence level of all intervals together

@@ -39,10 +39,10 @@ pub struct Args {
     /// Time to live of answers
     #[arg(long, value_name = "TIME", default_value = "1hour", value_parser = ttl)]
     ttl: u32,
-    /// Another name with its addresses; `*.suffix` stands for all names below suffix; repeatable
+    /// Additional name with its addresses; `*.suffix` stands for all names below suffix; repeatable
     #[arg(long, value_name = "NAME=IP,IP", value_parser = extra)]
     extra: Vec<Extra>,
-    /// Another zone for which this server is responsible, besides those of the workload; repeatable
+    /// Additional zone for which this server is responsible, besides those of the workload; repeatable
     #[arg(long, value_name = "NAME")]
     zone: Vec<String>,
     /// Stop after this time. Default: stop on Ctrl-C

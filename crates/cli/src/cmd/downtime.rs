@@ -1,4 +1,4 @@
-//! `polygraph downtime`: kills the device during a test, starts it again, and measures how long robots do without it.
+//! `polygraph downtime`: kills the device during a test, restarts it, and measures the outage that robots see.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -40,7 +40,7 @@ pub struct Args {
     /// Length of the phase in which the device is off. Default: as in the workload, or 5sec
     #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = "Phases")]
     dark: Option<f64>,
-    /// Length of the phase after the device has been started again
+    /// Length of the phase after the restart of the device
     #[arg(long, value_name = "TIME", default_value = "2min", value_parser = values::time, help_heading = "Phases", conflicts_with = "config")]
     meas: f64,
     #[command(flatten)]

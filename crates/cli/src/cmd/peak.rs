@@ -75,8 +75,8 @@ struct SearchOptions {
     /// Maximum number of runs
     #[arg(long, value_name = "N", default_value = "60", value_parser = whole(1..=1000_usize))]
     max_runs: usize,
-    /// Pause between runs for a device that keeps running. After a failed run, the pause is longer by the slowest reply of
-    /// that run
+    /// Pause between runs for a device that keeps running. After a failed run, the pause is longer by the longest response time
+    /// of that run
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::time)]
     pause: f64,
 }

@@ -34,7 +34,7 @@ pub struct Args {
     /// Only runs with this verdict: valid, failed, invalid, running or unreadable
     #[arg(long, value_name = "VERDICT", value_parser = standing)]
     verdict: Option<RunStatus>,
-    /// Only runs that started since then: a time ago like 2day or 90min, a date, or a date and time
+    /// Only runs that started after TIME: an age such as 2day or 90min, a date, or a date and time
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<Since>,
     /// Only the latest N runs
@@ -109,7 +109,7 @@ pub fn run(args: Args) -> Done {
         let all: serde_json::Value = entries.iter().map(IndexedRun::json).collect();
         output::print(&format!("{all:#}\n"));
     } else if entries.is_empty() {
-        output::note("no such runs");
+        output::note("no runs match");
     } else {
         output::print(&table(&entries));
     }

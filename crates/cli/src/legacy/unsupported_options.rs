@@ -25,7 +25,7 @@ const UNSUPPORTED: [(&[&str], &str); 14] = [
     ),
     (
         &["file_scan", "priority_sched", "accept_lmt", "conn_pool", "conn_pool_dyn", "do_ios"],
-        "input and output need no settings",
+        "this program needs no settings for input and output",
     ),
     (
         &["nagle", "linger_tout"],

@@ -52,7 +52,8 @@ pub struct CommonOptions {
     /// Random seed for the choices of one process
     #[arg(long, value_name = "N", default_value = "1", value_parser = whole(0..=u64::MAX))]
     pub local_rng_seed: u64,
-    /// Timer resolution: timers closer together than this share a wake-up. Less is more exact, more needs less processor time
+    /// Timer resolution: timers closer together than this share a wake-up. Smaller values are more exact; larger values need less
+    /// processor time
     #[arg(long, value_name = "TIME", default_value = "100usec", value_parser = values::time)]
     pub timer_quantum: f64,
 }

@@ -6,23 +6,23 @@ use polygraph_report::peak::{PeakCriteria, TimeLimit};
 
 use super::values::Optional;
 
-/// PeakCriteria for a sustained rate.
+/// The criteria for a sustained rate.
 #[derive(Args, Clone, Debug)]
 #[command(rename_all = "snake_case", next_help_heading = "The device sustains a rate if")]
 pub struct CriteriaOptions {
-    /// At most this share of transactions fails
+    /// Maximum share of transactions that may fail
     #[arg(long, value_name = "SHARE", default_value = "3p", value_parser = values::share)]
     max_errors: f64,
-    /// The measured rate is at most this share below the offered rate
+    /// Maximum share by which the measured rate may be below the offered rate
     #[arg(long, value_name = "SHARE", default_value = "3p", value_parser = values::share)]
     max_rate_gap: f64,
-    /// The mean response time is at most LIMIT: a time, a multiple of the mean at low load, or a multiple plus a time
+    /// Maximum mean response time: a time, a multiple of the mean at low load, or a multiple plus a time
     #[arg(long, value_name = "LIMIT", default_value = "1.25x+250ms", value_parser = limit)]
     max_rptm: Optional<TimeLimit>,
-    /// The 95th percentile of response times is at most LIMIT
+    /// Maximum 95th percentile of response times
     #[arg(long, value_name = "LIMIT", default_value = "none", value_parser = limit)]
     max_p95: Optional<TimeLimit>,
-    /// The document hit ratio is at most this much below the offered hit ratio
+    /// Maximum number of percentage points by which the document hit ratio may be below the offered hit ratio
     #[arg(long, value_name = "SHARE", default_value = "5p", value_parser = share)]
     max_dhr_gap: Optional<f64>,
 }

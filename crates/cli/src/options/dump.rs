@@ -36,7 +36,7 @@ fn items(text: &str) -> Result<DumpPlan, String> {
     let mut plan = DumpPlan::default();
     for item in text.split(',').map(|item| item.trim().to_ascii_lowercase()) {
         let (what, parts) = match item.split_once('-') {
-            Some(("", _)) => return Err(format!("`{item}`: there is nothing before the -")),
+            Some(("", _)) => return Err(format!("`{item}`: write req, rep or err before the -")),
             Some((what, "hdr")) => (what, MessageParts { head: true, body: false }),
             Some((what, "body")) => (what, MessageParts { head: false, body: true }),
             Some(_) => return Err(format!("`{item}`: only -hdr or -body may follow")),

@@ -36,8 +36,8 @@ pub struct RobotOptions {
     /// Temporal locality model; `none` is the only one
     #[arg(long, value_name = "none", value_parser = tmp_loc, conflicts_with = "config")]
     pub tmp_loc: Option<()>,
-    /// Age from which a new object may be requested again: an object whose first reply has not arrived yet cannot be a hit.
-    /// Default: what the servers' think time requires, or 10 s if the think time is unknown
+    /// Minimum age at which robots may request a new object again: an object whose first reply has not arrived yet cannot be a
+    /// hit. Default: what the servers' think time requires, or 10 s if the think time is unknown
     #[arg(long, value_name = "TIME", value_parser = values::time, conflicts_with = "config")]
     pub settle_time: Option<f64>,
     /// Time over which the load rises linearly to its full rate

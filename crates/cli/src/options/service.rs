@@ -13,7 +13,7 @@ use super::values::{Optional, optional_rate, think};
 #[derive(Args, Clone, Debug)]
 #[command(rename_all = "snake_case", next_help_heading = "Slower device")]
 pub struct ServiceOptions {
-    /// Maximum rate of transactions, which wait in one queue: a device of known capacity
+    /// Maximum rate of transactions; others wait in one queue. This simulates a device of known capacity
     #[arg(long, value_name = "RATE", default_value = "none", value_parser = optional_rate)]
     service_rate: Optional<f64>,
     /// Time that each transaction occupies the device; the others wait in one queue. The response time rises with the load
@@ -26,7 +26,7 @@ pub struct ServiceOptions {
     /// Delay of each transaction, in parallel, without a queue
     #[arg(long, value_name = "DISTR", default_value = "none", value_parser = think)]
     service_time: Optional<Distr>,
-    /// After TIME, multiply all these times by FACTOR, for example 10min:1.25; repeatable. Factors relate to the values at the
+    /// After TIME, multiply all these times by FACTOR, for example 10min:1.25; repeatable. All factors multiply the values at the
     /// start
     #[arg(long, value_name = "TIME:FACTOR", value_parser = change)]
     slow_down: Vec<(Duration, f64)>,

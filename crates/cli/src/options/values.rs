@@ -93,7 +93,7 @@ pub fn yes_no(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
         "1" | "y" | "yes" | "on" => Ok(true),
         "0" | "n" | "no" | "off" => Ok(false),
-        _ => Err(format!("`{text}` is neither yes nor no")),
+        _ => Err(format!("`{text}` is neither yes nor no: write yes or no")),
     }
 }
 
@@ -157,7 +157,7 @@ pub fn setting(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// `KEY=VALUE`.
+/// A key and a value: `KEY=VALUE`.
 pub fn key_value(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("write KEY=VALUE, for example mem=256MB")?;
     Ok((key.to_owned(), value.to_owned()))

@@ -212,7 +212,7 @@ fn objects_that_an_earlier_run_left_are_false_hits() {
     for (name, words, told) in [("told", "--ign_false_hits no", true), ("ignored", "", false)] {
         let (figures, messages) = run(name, &format!("--dhr 40p --goal 2s {words}"));
         assert!(figures["false_hit.size.count"] > 20.0, "{name}: {}", figures["false_hit.size.count"]);
-        // They are told or not, but no transaction fails for them.
+        // False hits are reported or not, but no transaction fails because of them.
         assert_eq!(figures["errors.false_hit.count"] > 0.0, told, "{name}: {messages}");
         assert_eq!(figures["err_xact.count"], 0.0, "{name}: {messages}");
     }

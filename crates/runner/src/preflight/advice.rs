@@ -127,7 +127,8 @@ impl ProbeCase<'_> {
             400 if self.target == ProbeTarget::Proxy => {
                 "is it a proxy for plain HTTP, and is this the proxy's port? Web servers and TLS ports answer like this".into()
             }
-            401 | 407 => "it asks for a user name and a password: give the robots `credentials` in a workload, or let this host in".into(),
+            401 | 407 => "it asks for a user name and a password: give the robots `credentials` in a workload, or allow this \
+            host without a password".into(),
             403 => format!(
                 "an access rule refuses it: allow this host as a client and {authority} with its port as a destination (in Squid: acl, \
                  http_access, Safe_ports); proxies also answer like this when a request loops back to them"
@@ -141,7 +142,7 @@ impl ProbeCase<'_> {
                 "it cannot reach the origin server at {authority}; the address must be one that the device reaches \
                  (--origin_address), without a firewall in between"
             ),
-            _ => "see its log for the reason".into(),
+            _ => "see its log".into(),
         };
         format!("{who}{name} answered {status} to a request for {authority}: {why}")
     }
