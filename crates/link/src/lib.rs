@@ -88,7 +88,7 @@ pub trait Link: Clone + 'static {
 /// What happened on a connection while it was idle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IdleState {
-    /// Nothing.
+    /// Nothing happened.
     Quiet,
     /// The peer sent bytes without a request: the first of them, at most [`IdleState::MAX_SHOWN`].
     Bytes(Vec<u8>),

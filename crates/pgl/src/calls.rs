@@ -7,7 +7,7 @@ use crate::value::Domain;
 /// Where a call is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallContext {
-    /// Everywhere.
+    /// The call is allowed everywhere.
     Both,
     /// Outside of phase scripts.
     Static,

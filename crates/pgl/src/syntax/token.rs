@@ -5,7 +5,7 @@
 pub enum Token {
     /// Blanks and line ends.
     Blank,
-    /// `// ...`
+    /// The token `// ...`.
     LineComment,
     /// `/* ... */`, nested.
     BlockComment,
@@ -13,21 +13,21 @@ pub enum Token {
     Directive,
     /// A name, a unit or a boolean constant.
     Ident,
-    /// `if`
+    /// The keyword `if`.
     If,
-    /// `then`
+    /// The keyword `then`.
     Then,
-    /// `else`
+    /// The keyword `else`.
     Else,
-    /// `every`
+    /// The keyword `every`.
     Every,
-    /// `do`
+    /// The keyword `do`.
     Do,
-    /// `lmt`
+    /// The keyword `lmt`.
     Lmt,
-    /// `now`
+    /// The keyword `now`.
     Now,
-    /// `nmt`
+    /// The keyword `nmt`.
     Nmt,
     /// A number of digits only.
     Int,
@@ -37,71 +37,71 @@ pub enum Token {
     Percent,
     /// A number directly followed by a word.
     Measure,
-    /// `"..."`
+    /// A string in double quotes: `"..."`.
     Str,
-    /// `'...'`
+    /// A string in single quotes: `'...'`.
     Quoted,
     /// `` `...` ``
     Command,
     /// `=~/.../flags` or `==/.../flags`, also with `@`.
     Regex,
-    /// `=`
+    /// The token `=`.
     Assign,
-    /// `==`
+    /// The token `==`.
     Eq,
-    /// `!=`
+    /// The token `!=`.
     Ne,
-    /// `<`
+    /// The token `<`.
     Lt,
-    /// `<=`
+    /// The token `<=`.
     Le,
-    /// `>`
+    /// The token `>`.
     Gt,
-    /// `>=`
+    /// The token `>=`.
     Ge,
-    /// `+`
+    /// The token `+`.
     Plus,
-    /// `-`
+    /// The token `-`.
     Minus,
-    /// `*`
+    /// The token `*`.
     Star,
-    /// `/`
+    /// The token `/`.
     Slash,
-    /// `%`
+    /// The token `%`.
     Modulo,
-    /// `^`
+    /// The token `^`.
     Caret,
-    /// `^^`
+    /// The token `^^`.
     Xor,
-    /// `&&`
+    /// The token `&&`.
     And,
-    /// `||`
+    /// The token `||`.
     Or,
-    /// `!`
+    /// The token `!`.
     Not,
-    /// `..`
+    /// The token `..`.
     DotDot,
-    /// `**`
+    /// The token `**`.
     StarStar,
-    /// `(`
+    /// The token `(`.
     LParen,
-    /// `)`
+    /// The token `)`.
     RParen,
-    /// `[`
+    /// The token `[`.
     LBracket,
-    /// `]`
+    /// The token `]`.
     RBracket,
-    /// `{`
+    /// The token `{`.
     LBrace,
-    /// `}`
+    /// The token `}`.
     RBrace,
-    /// `;`
+    /// The token `;`.
     Semicolon,
-    /// `:`
+    /// The token `:`.
     Colon,
-    /// `,`
+    /// The token `,`.
     Comma,
-    /// `.`
+    /// The token `.`.
     Dot,
     /// An invalid token; a diagnostic was reported.
     Bad,

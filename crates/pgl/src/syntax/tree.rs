@@ -12,7 +12,7 @@ pub struct Ident {
     pub span: Span,
 }
 
-/// `a.b.c`
+/// A dotted name: `a.b.c`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Path {
     /// The words, at least one.
@@ -67,7 +67,7 @@ pub enum StmtKind {
     Assign(Path, AssignValue),
     /// `[a: 10%, b] = value;`
     Group(Vec<(Path, Option<Expr>)>, Expr),
-    /// `name(arguments);`
+    /// A call as a statement: `name(arguments);`.
     Call(CallExpr),
     /// `if condition then { } else { }`
     If(Expr, Block, Option<Block>),
@@ -88,7 +88,7 @@ pub enum AssignValue {
     Block(Block),
 }
 
-/// `name(arguments)`
+/// A call: `name(arguments)`.
 #[derive(Debug, Clone)]
 pub struct CallExpr {
     /// The called name.
@@ -146,11 +146,11 @@ pub struct BadUnit {
 /// Operators before their operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnaryOp {
-    /// `+`
+    /// The operator `+`.
     Plus,
-    /// `-`
+    /// The operator `-`.
     Minus,
-    /// `!`
+    /// The operator `!`.
     Not,
 }
 

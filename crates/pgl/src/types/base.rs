@@ -12,31 +12,31 @@ pub enum Base {
     Unknown,
     /// The type of `undef()`.
     Undef,
-    /// `bool`
+    /// The type `bool`.
     Bool,
-    /// `int`
+    /// The type `int`.
     Int,
-    /// `float`
+    /// The type `float`.
     Float,
-    /// `string`
+    /// The type `string`.
     Str,
-    /// `time`
+    /// The type `time`.
     Time,
-    /// `size`
+    /// The type `size`.
     Size,
-    /// `rate`
+    /// The type `rate`.
     Rate,
-    /// `bwidth`
+    /// The type `bwidth`.
     Bwidth,
-    /// `addr`
+    /// The type `addr`.
     Addr,
-    /// `DynamicName`
+    /// The type `DynamicName`.
     DynName,
-    /// `uniq_id`
+    /// The type `uniq_id`.
     UniqId,
-    /// `re`
+    /// The type `re`.
     Re,
-    /// `PopDistr`
+    /// The type `PopDistr`.
     PopDistr,
     /// `int_distr` and the like
     Distr(Domain),

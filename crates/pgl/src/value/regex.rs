@@ -53,7 +53,7 @@ pub struct Pattern {
 pub enum Matcher {
     /// One expression.
     Pattern(Pattern),
-    /// `!x`
+    /// The negation `!x`.
     Not(Arc<Re>),
     /// `x && y`
     All(Vec<Arc<Re>>),
