@@ -549,7 +549,7 @@ impl Evaluator<'_> {
                 span,
                 "this program would run a command when it is read",
             )
-            .help("read the program first; if you trust it, allow commands with --allow-exec");
+            .help("read the program first; if you trust it, allow commands with --allow_exec");
             return self.report(finding);
         }
         match self.loader.run(command) {
