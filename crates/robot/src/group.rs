@@ -36,7 +36,7 @@ pub struct RobotGroup<L: Link> {
     /// Whether robots request anything repeatedly, so that the past of objects matters.
     pub(crate) repeats: bool,
     pub(crate) pace: Cell<Pace>,
-    /// SavedShare of the robots that were active when they were counted last.
+    /// Share (0..1) of the robots that were active when they were counted last.
     active_share: Cell<f64>,
     /// Launches that are due from then on wait for the pace that is in force then.
     pub(crate) pace_end: Cell<Nanos>,

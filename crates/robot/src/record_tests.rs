@@ -1,10 +1,11 @@
 //! What robots say of replies that are not as they have to be.
 
-use polygraph_link::Nanos;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
+use polygraph_link::Nanos;
 use polygraph_stats::ErrorKind;
 use polygraph_stats::evidence::fact;
 use polygraph_traffic::content::Encodings;
@@ -143,6 +144,24 @@ fn private_replies_that_are_kept_are_leaks_whoever_asked_for_them_how() {
             let came = format!("came to robot {}", robot.1);
             assert!(evidence.detail.starts_with(&made) && evidence.detail.ends_with(&came), "{evidence:?}");
         }
+    }
+}
+
+#[test]
+fn the_evidence_of_an_unexpected_redirect_tells_marked_ones_from_others() {
+    for marked in [true, false] {
+        let link = TestLink::new(move |ask| {
+            let text = "HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n";
+            let bytes = if marked { reply(ask, "302 Found", "Location: /x\r\n", b"") } else { text.into() };
+            Answer::Reply(bytes, Nanos::ZERO)
+        });
+        let mut settings = settings(pages(), |_| {});
+        Arc::get_mut(&mut settings.field).unwrap().redirects = !marked;
+        let (block, examples) = run_with_examples(&link, settings, 10);
+        assert_eq!(errors(&block), [(ErrorKind::UnmarkedRedirect, block.failed_count())]);
+        let why = if marked { "although our servers send no redirects" } else { "without X- headers" };
+        let detail = &examples[0].evidence.detail;
+        assert_eq!(**detail, format!("status 302 to /x, {why}"));
     }
 }
 

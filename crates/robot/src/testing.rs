@@ -117,7 +117,7 @@ impl Deref for TestLink {
     }
 }
 
-/// AuthAnswers the requests of a connection, whatever is in their bodies.
+/// Answers the requests of a connection, whatever is in their bodies.
 async fn serve(
     link: VirtualLink,
     mut conn: VirtualConn,

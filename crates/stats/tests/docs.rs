@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use polygraph_stats::ErrorKind;
+use polygraph_stats::error::Nature;
 
 fn page() -> String {
     let mut page = String::from(
@@ -16,14 +17,18 @@ fn page() -> String {
          the request), *caching* (a rule of caching was broken), *message* (a message or a connection was malformed or \
          broken), *access* (authentication), *slow* (a time limit passed), *names* (the name server that the robots \
          query), *network* (the address cannot be reached), *bench* (the bench or its workload). \
-         [The verdict](../../verdict.md) depends on the nature.\n\n\
+         [The verdict](../../verdict.md) depends on the nature. Classes marked *correctness* count against the correctness of \
+         replies as those of content and caching do.\n\n\
          | number | name | side | effect | nature | meaning |\n|---|---|---|---|---|---|\n",
     );
     for kind in ErrorKind::all() {
+        let is_marked =
+            kind.concerns_correctness() && !matches!(kind.nature(), Nature::Content | Nature::Caching);
+        let mark = if is_marked { ", correctness" } else { "" };
         let effect = if kind.fails() { "fails" } else { "noted" };
         let _ = writeln!(
             page,
-            "| {} | `{}` | {} | {effect} | {} | {}. {} |",
+            "| {} | `{}` | {} | {effect} | {}{mark} | {}. {} |",
             kind.number(),
             kind.name(),
             kind.sides().name(),

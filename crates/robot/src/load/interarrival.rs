@@ -5,7 +5,7 @@ use polygraph_traffic::{Distr, Random};
 
 use crate::load::pace::Ramp;
 
-/// InterArrival that are stretched beyond this are looked at again after it: the factor may have changed by then.
+/// Gaps that are stretched beyond this are looked at again after it: the factor may have changed by then.
 const LOOK_AGAIN: Nanos = SECOND;
 
 /// The launches of one robot. A load factor of `x` stretches gaps by `1/x`; at 0, time stops, and continues as

@@ -240,7 +240,7 @@ fn the_matrix_is_documented() {
     } else {
         assert!(
             page == now,
-            "docs/verdict.md is stale: run `UPDATE_DOCS=1 cargo test -p polygraph-cli --test it the_matrix_is_documented`"
+            "docs/verdict.md is stale: run `UPDATE_DOCS=1 cargo test -p polygraph --test it the_matrix_is_documented`"
         );
     }
 }
