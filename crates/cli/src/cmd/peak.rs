@@ -235,7 +235,7 @@ impl PeakSearch {
     }
 
     /// Makes `run` the run with this number and rate: a result directory in that of the search, and other random
-    /// choices than the runs before, because an identical run would print_err nothing new. In a workload, the rate replaces [`RATE`] in the values of
+    /// choices than the runs before, because an identical run would show nothing new. In a workload, the rate replaces [`RATE`] in the values of
     /// `--set`. Returns a note if the run is longer than the user's goal.
     fn prepare(&self, run: &mut RunOptions, number: usize, rate: f64) -> Option<String> {
         let bench = &mut run.bench;
