@@ -14,7 +14,9 @@ PORT = "{port}"
 
 def heads(shown, port):
     """Heads of requests without a body, from what `--dump req` shows."""
-    found = re.split(r"^[0-9.]+\| dump: .*\n", shown, flags=re.MULTILINE)[1:]
+    # Each line of the console begins with the time.
+    shown = re.sub(r"^[0-9.]+\| ?", "", shown, flags=re.MULTILINE)
+    found = re.split(r"^dump: .*\n", shown, flags=re.MULTILINE)[1:]
     lines = (text.split("\n\n")[0].splitlines() for text in found)
     wanted = [head for head in lines if head and head[0].startswith("GET ")]
     return ["\r\n".join(head).replace(f":{port}", f":{PORT}") + "\r\n\r\n" for head in wanted]
@@ -28,10 +30,10 @@ def record(tools, case, port, folder):
         # Few messages are shown in each interval, so intervals are short.
         command = [tools.polygraph, "client", "--loops", "1", "--log", folder / "recorded.log", "--dump", "req",
                    "--stats_cycle", "20ms", *workload_options(case, port, RECORDED)]
-        run = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=60)
+        run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=60)
     finally:
         server.stop()
-    requests = heads(run.stderr, port)
+    requests = heads(run.stdout, port)
     if run.returncode != 0 or len(requests) < RECORDED * 0.9:
         raise Failure(f"{len(requests)} requests of {case.name} were recorded, exit code {run.returncode}")
     return requests

@@ -98,9 +98,9 @@ class Tests(unittest.TestCase):
         self.assertTrue(rows[4].endswith("| **missed**: 1.22 (1.22-1.22) |"), rows[4])
 
     def test_requests_are_recorded_as_they_were_sent(self):
-        shown = ("000.00| dump: request of GET http://127.0.0.1:20000/a, xact 1:2:3\nGET /a HTTP/1.1\nHost: 127.0.0.1:20000\n\n"
-                 "000.00| dump: request of POST http://127.0.0.1:20000/b, xact 1:2:5\nPOST /b HTTP/1.1\n\nbody\n\n"
-                 "000.01| dump: request of GET http://127.0.0.1:20000/c, xact 1:2:7\nGET /c HTTP/1.1\n\n"
+        shown = ("000.00| dump: request of GET http://127.0.0.1:20000/a, xact 1:2:3\n000.00| GET /a HTTP/1.1\n000.00| Host: 127.0.0.1:20000\n000.00|\n"
+                 "000.00| dump: request of POST http://127.0.0.1:20000/b, xact 1:2:5\n000.00| POST /b HTTP/1.1\n000.00|\n000.00| body\n000.00|\n"
+                 "000.01| dump: request of GET http://127.0.0.1:20000/c, xact 1:2:7\n000.01| GET /c HTTP/1.1\n000.01|\n"
                  "000.02| dump: 5 more are left out\n")
         self.assertEqual(heads(shown, 20000), ["GET /a HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n", "GET /c HTTP/1.1\r\n\r\n"])
 
