@@ -6,3 +6,4 @@ mod dependencies;
 mod foreign_files;
 mod import_circles;
 mod pages;
+mod words;
