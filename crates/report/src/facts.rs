@@ -152,7 +152,7 @@ pub struct Headline {
 }
 
 impl Headline {
-    /// What was counted while the origin servers were there: all that can be held against a device.
+    /// What was counted while the origin servers were running: only this is evidence about a device.
     pub fn evidence(&self) -> &Scope {
         self.sound.as_ref().unwrap_or(&self.scope)
     }

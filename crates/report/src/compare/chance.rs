@@ -126,8 +126,8 @@ pub(super) fn mean(group: &[ResampledFigure]) -> Option<f64> {
 
 /// How `other` differs from `reference`; `None` if the figure is undefined in one of them.
 ///
-/// With repeats, what varies between them and does not show within the runs comes on top: a device may be in another
-/// mood tomorrow, and no single run can tell.
+/// With repeats, the variation between runs is added to that within runs: a device may behave differently tomorrow, and
+/// no single run shows that.
 pub(super) fn difference(
     reference: &[ResampledFigure],
     other: &[ResampledFigure],

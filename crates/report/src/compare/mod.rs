@@ -69,7 +69,7 @@ impl Default for CompareOptions {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompareError {
     /// Fewer than two groups.
-    #[error("two runs at least are needed for a comparison")]
+    #[error("a comparison needs at least two runs")]
     TooFew,
     /// Two groups of one name.
     #[error("two of the runs are called `{0}`: give them names, as in old=runs/a new=runs/b")]

@@ -51,7 +51,7 @@ fn banner(comparison: &Comparison<'_>) -> Banner {
         (true, _, _) => ("NOT COMPARABLE", Tone::Doubtful),
         (false, false, _) => ("NO DIFFERENCE", Tone::Good),
         (false, true, false) => ("DIFFERENT", Tone::Good),
-        (false, true, true) => ("WORSE IN SOMETHING", Tone::Bad),
+        (false, true, true) => ("REGRESSIONS", Tone::Bad),
     };
     Banner {
         word: word.to_owned(),
@@ -90,7 +90,7 @@ fn tiles(comparison: &Comparison<'_>) -> Vec<Tile> {
                     ),
                 )
             }
-            (_, None) => (0, format!("{}; nobody is better", comparison.groups[0].name)),
+            (_, None) => (0, format!("{}; no group is better", comparison.groups[0].name)),
         };
         Some(Tile {
             name: title.to_owned(),
@@ -180,7 +180,7 @@ fn runs(comparison: &Comparison<'_>) -> Section {
         })
     });
     let table = Table::new("", head, rows.collect());
-    Section::new("runs", "Runs", "What was compared; the first group is what all others are held against.")
+    Section::new("runs", "Runs", "The runs that were compared. The first group is the baseline.")
         .with([table])
 }
 

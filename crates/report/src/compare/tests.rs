@@ -260,7 +260,7 @@ fn forms_of_a_comparison() {
     assert!(line.starts_with("| response time, mean (baseline.rptm.mean) | ms |"), "{line}");
     assert_eq!(line.matches(" % |").count(), 2, "the difference and its interval have their units: {line}");
     let page = page(&comparison);
-    assert!(page.contains("new|er against old") && page.contains("WORSE IN SOMETHING"));
+    assert!(page.contains("new|er against old") && page.contains("REGRESSIONS"));
     assert!(page.contains("id=\"cmp-rptm\"") && page.contains("class=\"worse\""), "{page}");
     assert_eq!(mean["changes"][0]["verdict"], "worse");
     assert!(mean["changes"][0]["plus_minus"].as_f64().unwrap() > 0.0);

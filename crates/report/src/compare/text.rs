@@ -30,7 +30,7 @@ pub fn text(comparison: &Comparison<'_>, changed_only: bool) -> String {
     let _ = writeln!(out, "{}", conclusion(comparison));
     let _ = writeln!(out, "{}", comparison.method());
     if comparison.parts.iter().flat_map(|part| &part.rows).any(|row| !row.best.is_empty()) {
-        let _ = writeln!(out, "{BEST} the best, or not to be told from it");
+        let _ = writeln!(out, "{BEST} the best, or not significantly different from it");
     }
     out
 }

@@ -8,7 +8,7 @@ use crate::facts::RunFacts;
 use crate::figures::Figure;
 use crate::text::{self, UNDEFINED};
 
-/// A condition with what it was held against.
+/// A condition and the values that it was checked against.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checked {
     /// The condition as it was written.
@@ -58,9 +58,9 @@ pub fn check_run(facts: &RunFacts, conditions: &[Condition]) -> Vec<Checked> {
     conditions.iter().map(check).collect()
 }
 
-/// Which of the conditions hold for a group against the first one; conditions on values are held against every group but
-/// the first. A change holds only if it is no noise. Where a figure is undefined, conditions hold unless it was so in the
-/// first run too: they name what must not happen, and figures must not vanish.
+/// Checks the conditions on each group against the first one. Conditions on values are checked for every group but the
+/// first. A change counts only if it is significant. A condition on an undefined figure is met unless the figure was
+/// undefined in the first run, too: conditions name what must not happen, and figures must not vanish.
 pub fn check_comparison(comparison: &Comparison<'_>, conditions: &[Condition]) -> Vec<Checked> {
     let mut all = Vec::new();
     for condition in conditions {

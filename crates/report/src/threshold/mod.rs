@@ -64,7 +64,7 @@ impl Op {
     }
 }
 
-/// What a figure is held against.
+/// What a figure is compared with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Bound {
     /// A value in the figure's unit.
