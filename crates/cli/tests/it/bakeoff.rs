@@ -153,7 +153,7 @@ fn published_results_alone() {
             && !page.contains("http-equiv=\"refresh")
     );
     let unknown = sandbox.polygraph("bakeoff report mini");
-    assert!(unknown.code() == Some(2) && unknown.err.contains("there is bakeoff-1"), "{unknown:?}");
+    assert!(unknown.code() == Some(2) && unknown.err.contains("known names: bakeoff-1"), "{unknown:?}");
     sandbox.write("bad.csv", "product,rate\nx,1\n");
     let bad = sandbox.polygraph("import bad.csv");
     assert!(bad.code() == Some(4) && bad.err.contains("no column"), "{bad:?}");
