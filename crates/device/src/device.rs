@@ -103,7 +103,7 @@ impl Device {
         }
     }
 
-    /// Whether the device uses [`Params::hosts`].
+    /// Whether the device uses `Params::hosts`.
     pub fn takes_hosts(&self) -> bool {
         match &self.kind {
             Kind::Builtin => true,

@@ -30,7 +30,7 @@ pub struct ClientSetup {
     /// The working set of an earlier test, if this test continues one. It has the seeds and content types of this
     /// test.
     pub earlier: Option<WorkingSet>,
-    /// Whether the working set is delivered at the end, see [`RunOutcome::shares`].
+    /// Whether the working set is delivered at the end, see `RunOutcome::shares`.
     pub stores: bool,
     /// The header of the log.
     pub header: Header,

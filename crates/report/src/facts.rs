@@ -109,7 +109,7 @@ pub struct SideFacts {
     pub phases: Vec<PhaseFacts>,
     /// All phases together; `None` if nothing was counted.
     pub total: Option<Scope>,
-    /// The run over time, in windows of equal length; see [`series`].
+    /// The run over time, in windows of equal length; see [`series`](crate::series).
     pub series: Vec<SeriesPoint>,
     /// The first examples of each class of errors.
     pub samples: Vec<ErrorExample>,

@@ -1,8 +1,8 @@
 //! One transaction, from its request to everything that follows from its reply.
 //!
-//! There is one way in, [`RobotGroup::transact`]. Read it from the top: the request is exchanged for a reply, and once more with
+//! There is one way in, `RobotGroup::transact`. Read it from the top: the request is exchanged for a reply, and once more with
 //! credentials for each side that demands them; the reply is judged; the outcome is recorded and remembered; embedded objects
-//! and redirects become requests of their own ([`RobotGroup::launch`]).
+//! and redirects become requests of their own (`RobotGroup::launch`).
 
 mod follow;
 mod identity;
