@@ -148,7 +148,7 @@ pub enum SchemeError {
         missing: Vec<String>,
     },
     /// A setting that must be greater than zero is not.
-    #[error("{setting} must be positive, and it is {value}")]
+    #[error("{setting} must be positive, but it is {value}")]
     NotPositive {
         /// The path of the field.
         setting: String,
@@ -168,7 +168,7 @@ pub enum SchemeError {
         per_host: u64,
     },
     /// The pool has fewer addresses than needed.
-    #[error("{side}.addr_space has {pool} addresses and {need} are needed")]
+    #[error("{side}.addr_space has {pool} addresses, but {need} are needed")]
     PoolTooSmall {
         /// The side of the bench.
         side: &'static str,
@@ -193,7 +193,7 @@ pub enum SchemeError {
         subnet: u8,
     },
     /// More agents or addresses than a plan may hold.
-    #[error("{role} would be {count} agents, and the limit is {MAX_AGENTS}")]
+    #[error("{role} would be {count} agents, but the limit is {MAX_AGENTS}")]
     TooMany {
         /// The agents.
         role: BenchRole,
@@ -201,7 +201,7 @@ pub enum SchemeError {
         count: u64,
     },
     /// A host name in an address pool.
-    #[error("{side}.addr_space has the name {name}, and agents need IP addresses")]
+    #[error("{side}.addr_space contains the name {name}, but agents need IP addresses")]
     NameInPool {
         /// The side of the bench.
         side: &'static str,
@@ -209,7 +209,7 @@ pub enum SchemeError {
         name: String,
     },
     /// The mask is not an IPv4 address.
-    #[error("{side}.addr_mask must be an IPv4 address such as 10.16.0.0, and it is {mask}")]
+    #[error("{side}.addr_mask must be an IPv4 address such as 10.16.0.0, but it is {mask}")]
     BadMask {
         /// The side of the bench.
         side: &'static str,
@@ -217,7 +217,7 @@ pub enum SchemeError {
         mask: String,
     },
     /// The scheme needs more third octets than it has.
-    #[error("{agents} {role} need {octets} third octets, and PolyMix3As has {room} for them")]
+    #[error("{agents} {role} need {octets} third octets, but PolyMix3As has only {room} for them")]
     MaskTooSmall {
         /// The agents.
         role: BenchRole,
@@ -264,7 +264,7 @@ pub enum SchemeWarning {
         side: &'static str,
     },
     /// An explicit subnet that does not hold the addresses of one machine.
-    #[error("a host of {side} has addresses for a /{needed}, and addr_space says /{given}")]
+    #[error("a host of {side} has addresses for a /{needed}, but addr_space has /{given}")]
     SubnetTooSmall {
         /// The side of the bench.
         side: &'static str,

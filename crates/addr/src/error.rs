@@ -33,7 +33,7 @@ pub enum ParseProblem {
     #[error("the host is missing")]
     EmptyHost,
     /// An IPv6 address outside brackets.
-    #[error("an IPv6 address stands without brackets")]
+    #[error("an IPv6 address has no brackets")]
     BareIpv6,
     /// `[` of an IPv6 address without `]`.
     #[error("the bracket of the IPv6 address is not closed")]
@@ -82,10 +82,10 @@ pub enum ParseProblem {
     #[error("'{0}' is not a subnet")]
     BadSubnet(String),
     /// A subnet on a name.
-    #[error("a name has no subnet")]
+    #[error("a name cannot have a subnet")]
     SubnetOnName,
     /// Text after the closing bracket of an IPv6 address.
-    #[error("'{0}' follows the address")]
+    #[error("unexpected text '{0}' after the address")]
     Trailing(String),
     /// A range where one address is required.
     #[error("this is a range of addresses")]
@@ -97,7 +97,7 @@ impl ParseProblem {
     pub fn help(&self) -> &'static str {
         match self {
             ParseProblem::EmptyInterface => "write 'lo0::10.1.0.7', or no '::' at all",
-            ParseProblem::InterfaceChar(_) => "an interface is named like lo0 or eth0.12",
+            ParseProblem::InterfaceChar(_) => "write the name of an interface, such as lo0 or eth0.12",
             ParseProblem::EmptyHost => "write '10.1.0.7:80' or 'www.example.com:80'",
             ParseProblem::BareIpv6 | ParseProblem::UnclosedIpv6 => "write IPv6 addresses as '[fe80::1]:80'",
             ParseProblem::BadIpv6(_) => {
@@ -108,7 +108,7 @@ impl ParseProblem {
             ParseProblem::NotASpan(_) => "write 'n' or 'n-m'",
             ParseProblem::Backwards(_) => "put the smaller number first",
             ParseProblem::UnclosedGroup => "write '[n-m]'; a plain bracket is written '\\['",
-            ParseProblem::DanglingEscape => "a backslash makes the next character plain",
+            ParseProblem::DanglingEscape => "a backslash makes the next character literal",
             ParseProblem::NameChar(_) => "a host name has letters, digits and '-', '_', '.', '*'",
             ParseProblem::EmptyPort | ParseProblem::BadPort(_) => "write ':80' or, as a range, ':80-89'",
             ParseProblem::PortZero => "ports are 1 to 65535",

@@ -12,10 +12,10 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
     /// Neither `clts`, `srvs`, `cltN` nor `srvN`.
-    #[error("'{0}' names no machine; write clt1, srv1 and so on, or clts or srvs for all of a side")]
+    #[error("'{0}' is not a machine; write clt1, srv1 and so on, or clts or srvs for all of a side")]
     Unknown(String),
     /// A number beyond the last machine.
-    #[error("there is no {id}: {hosts} machines of this side serve the rate")]
+    #[error("there is no {id}: this side needs only {hosts} machines for the rate")]
     NoSuchHost {
         /// The name as written.
         id: String,

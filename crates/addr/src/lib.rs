@@ -2,8 +2,8 @@
 //!
 //! Everything here is a pure function of its arguments. Text becomes an [`AddrRange`] ([`AddrRange::parse`]), a range
 //! yields its [`Addr`] members lazily ([`AddrRange::iter`]), and a list of addresses becomes the shortest list of ranges
-//! with the same members in the same order ([`compact`]). A [`BenchSpec`] and a [`AddrScheme`] give an [`Allocation`]: which
-//! agent lives at which address, and which host serves it.
+//! with the same members in the same order ([`compact`]). A [`BenchSpec`] and a [`AddrScheme`] give an [`Allocation`]:
+//! the address of each agent, and the host that runs it.
 
 mod address;
 mod arith;

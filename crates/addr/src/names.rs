@@ -36,10 +36,10 @@ pub enum NameError {
     #[error("{0} in the template '{1}'; {help}", help = .0.help())]
     BadText(ParseProblem, String),
     /// A name where an IP address is required.
-    #[error("{0} is a name already, and names are made from IP addresses")]
+    #[error("{0} is already a name; names are made from IP addresses")]
     NotAnIp(String),
     /// `${port}` for an address without a port.
-    #[error("the template asks for the port, and {0} has none")]
+    #[error("the template contains the port, but {0} has none")]
     NoPort(String),
 }
 

@@ -1,4 +1,4 @@
-//! Which machine serves which agents of a workload: what `pgl2ips` prints.
+//! Places the agents of a workload on machines, for `pgl2ips`.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ pub struct AgentGroup {
     pub addresses: Vec<Addr>,
 }
 
-/// One side of a bench: its machines and the agents that live on them.
+/// One side of a bench: its machines and their agents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SidePlan {
     /// The machines in order. A machine that is named twice runs two processes.

@@ -204,7 +204,7 @@ fn write_groups(f: &mut fmt::Formatter<'_>, groups: &[NumberRange; 8]) -> fmt::R
 
 /// There are more addresses than the caller accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("these are {count} addresses, and the limit is {limit}")]
+#[error("these are {count} addresses, but the limit is {limit}")]
 pub struct TooMany {
     /// The number of addresses.
     pub count: u64,

@@ -40,7 +40,7 @@ pub enum ZoneError {
     OutsideZone {
         /// The name.
         name: String,
-        /// The zone that was asked for.
+        /// The requested zone.
         zone: String,
     },
     /// The list of addresses is empty.
@@ -50,7 +50,7 @@ pub enum ZoneError {
     #[error("the map has no names: DNS has nothing to answer for IP addresses")]
     NoNames,
     /// A name where an address is required.
-    #[error("{0} is a name, and a name server needs its IP address")]
+    #[error("{0} is a name; a name server needs its IP address")]
     NameAsAddress(String),
     /// The map has both IPv4 and IPv6 addresses.
     #[error("the map has IPv4 and IPv6 addresses; make one zone file for each")]
@@ -87,7 +87,7 @@ pub fn zone_files(zone: &str, addresses: &[Addr], names: &[Addr]) -> Result<Zone
         let unused = addresses.len() - names.len();
         files
             .warnings
-            .push(format!("{unused} of {} addresses have no name and are left out", addresses.len()));
+            .push(format!("{unused} of {} addresses have no name and are omitted", addresses.len()));
     }
     let labels: Vec<Vec<String>> = ips.iter().map(reverse_labels).collect();
     let shared = shared_labels(&labels);

@@ -22,8 +22,8 @@ fn names_from_addresses() {
     check("10.16.129.1-2:80", "h${dashed_ip}.org:8080", "h[10]-[16]-[129]-[1-2].org:8080");
     check("10.0.0.1:80-81", "p${port}.w${worker}.org", "p[80-81].w[3].org");
     check("[fe80::1]:80", "z", "w-fe80-0-0-0-0-0-0-1.z:80");
-    check("10.0.0.1", "x:${port}", "the template asks for the port, and 10.0.0.1 has none");
-    check("a.org", "x", "a.org is a name already, and names are made from IP addresses");
+    check("10.0.0.1", "x:${port}", "the template contains the port, but 10.0.0.1 has none");
+    check("a.org", "x", "a.org is already a name; names are made from IP addresses");
     let macros = "macros are ${dashed_ip}, ${port} and ${worker}";
     check("10.0.0.1", "${ip}.x", &format!("there is no macro ${{ip}}; {macros}"));
     check("10.0.0.1", "$x", &format!("'$' begins a macro; {macros}"));

@@ -56,7 +56,7 @@ fn expansion_has_a_limit() {
     let ranges = [range("10.0.0-255.0-255")];
     assert_eq!(expand(&ranges, 65536).map(|addrs| addrs.len()), Ok(65536));
     let error = expand(&ranges, 65535).unwrap_err();
-    assert_eq!(error.to_string(), "these are 65536 addresses, and the limit is 65535");
+    assert_eq!(error.to_string(), "these are 65536 addresses, but the limit is 65535");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn mistakes_are_explained_where_they_are() {
     check(
         "fe80::1",
         "fe80::1",
-        "an IPv6 address stands without brackets in 'fe80::1'; write IPv6 addresses as '[fe80::1]:80'",
+        "an IPv6 address has no brackets in 'fe80::1'; write IPv6 addresses as '[fe80::1]:80'",
     );
     check("300.1.0.1", "300", "the octet 300 is above 255 in '300.1.0.1'; use a smaller number");
     check(
@@ -156,7 +156,7 @@ fn mistakes_are_explained_where_they_are() {
     check(
         "x.org/24",
         "24",
-        "a name has no subnet in 'x.org/24'; leave the subnet out, or give an IP address",
+        "a name cannot have a subnet in 'x.org/24'; leave the subnet out, or give an IP address",
     );
     check(
         "[fe80::1",
@@ -166,7 +166,7 @@ fn mistakes_are_explained_where_they_are() {
     check(
         "[fe80::1]80",
         "80",
-        "'80' follows the address in '[fe80::1]80'; after ']' only ':port' and '/subnet' may follow",
+        "unexpected text '80' after the address in '[fe80::1]80'; after ']' only ':port' and '/subnet' may follow",
     );
     check(
         "[1:2:3]",

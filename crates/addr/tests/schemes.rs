@@ -251,7 +251,7 @@ fn explicit_subnets_decide_where_the_next_host_starts() {
     assert_eq!(join(&narrow.addresses(), " "), "10.101.0-1.1-250/32");
     assert_eq!(
         narrow.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        ["a host of client_side has addresses for a /24, and addr_space says /32"]
+        ["a host of client_side has addresses for a /24, but addr_space has /32"]
     );
     let wide = scheme4().allocate(BenchRole::Robots, &bench("10.101.0-123.1-250/16")).unwrap_err();
     assert_eq!(
@@ -318,13 +318,13 @@ fn one_message_names_everything_that_is_missing() {
         "clientHostCount needs peak_req_rate, client_side.max_host_load to count the client hosts"
     );
     let bench = polymix4(-1.0);
-    check(scheme4(), BenchRole::Robots, &bench, "peak_req_rate must be positive, and it is -1");
+    check(scheme4(), BenchRole::Robots, &bench, "peak_req_rate must be positive, but it is -1");
     let bench = polymix4(40_000.0);
     check(
         scheme4(),
         BenchRole::Robots,
         &bench,
-        "client_side.addr_space has 31000 addresses and 50000 are needed",
+        "client_side.addr_space has 31000 addresses, but 50000 are needed",
     );
     let mut bench = polymix3(1000.0);
     bench.peak_req_rate = Some(20_000.0);
@@ -332,7 +332,7 @@ fn one_message_names_everything_that_is_missing() {
         AddrScheme::PolyMix3,
         BenchRole::Robots,
         &bench,
-        "50000 robots need 200 third octets, and PolyMix3As has 128 for them",
+        "50000 robots need 200 third octets, but PolyMix3As has only 128 for them",
     );
     let mut bench = polymix4(1.0);
     bench.client_side.max_agent_load = Some(1e-9);
@@ -340,13 +340,13 @@ fn one_message_names_everything_that_is_missing() {
         scheme4(),
         BenchRole::Robots,
         &bench,
-        "robots would be 1000000000 agents, and the limit is 16777216",
+        "robots would be 1000000000 agents, but the limit is 16777216",
     );
     bench.client_side = SideSpec { addr_space: pool("w[1-99].x"), ..polymix4(1.0).client_side };
     check(
         scheme4(),
         BenchRole::Robots,
         &bench,
-        "client_side.addr_space has the name w1.x, and agents need IP addresses",
+        "client_side.addr_space contains the name w1.x, but agents need IP addresses",
     );
 }

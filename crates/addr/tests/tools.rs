@@ -38,12 +38,12 @@ fn one_machine_or_one_side() {
     check(&polymix, "srv3", "10.16.133-134.1-126");
     check(&polymix, "clts", "10.16.1-12.1-209");
     check(&polymix, "srvs", "10.16.129-134.1-126");
-    check(&polymix, "clt4", "there is no clt4: 3 machines of this side serve the rate");
-    check(&polymix, "clt0", "there is no clt0: 3 machines of this side serve the rate");
+    check(&polymix, "clt4", "there is no clt4: this side needs only 3 machines for the rate");
+    check(&polymix, "clt0", "there is no clt0: this side needs only 3 machines for the rate");
     check(
         &polymix,
         "pc1",
-        "'pc1' names no machine; write clt1, srv1 and so on, or clts or srvs for all of a side",
+        "'pc1' is not a machine; write clt1, srv1 and so on, or clts or srvs for all of a side",
     );
     let webaxe = IpTable::webaxe4(13, 1000.0, WebAxeLoads::default()).unwrap();
     check(&webaxe, "clt2", "10.13.4-5.1-250;10.13.6.1-125");
@@ -150,7 +150,7 @@ fn zone_file_specials() {
     assert_eq!(
         files.warnings,
         [
-            "1 of 3 addresses have no name and are left out",
+            "1 of 3 addresses have no name and are omitted",
             "my_host.y.org is written as a comment: host names have no underscore"
         ]
     );
@@ -183,6 +183,6 @@ fn maps_without_zone_files() {
         "the map has no names: DNS has nothing to answer for IP addresses",
     );
     check("bench.tst", "10.0.0.1", "", "the map has no names: DNS has nothing to answer for IP addresses");
-    check("t", "x.org", "a.t", "x.org is a name, and a name server needs its IP address");
+    check("t", "x.org", "a.t", "x.org is a name; a name server needs its IP address");
     check("t", "10.0.0.1 [::1]", "a.t", "the map has IPv4 and IPv6 addresses; make one zone file for each");
 }

@@ -1,11 +1,11 @@
-//! Who may use the proxy: authentication with the schemes `Basic` and `Digest` (RFC 7617, RFC 7616). This is for tests of
+//! Access control of the proxy: authentication with the schemes `Basic` and `Digest` (RFC 7617, RFC 7616). This is for tests of
 //! authentication and protects nothing: the names and passwords are those of a workload.
 
 use polygraph_wire::auth::digest::{Digest, DigestRejection, DigestResponse, Hash};
 use polygraph_wire::auth::{basic, challenges};
 use polygraph_wire::head::Header;
 
-/// How clients are asked.
+/// The scheme of authentication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// Clients send name and password.
@@ -14,17 +14,17 @@ pub enum Scheme {
     Digest(Hash),
 }
 
-/// Who may use the proxy.
+/// Access control of the proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// How clients are asked.
+    /// The scheme of authentication.
     pub scheme: Scheme,
     /// The realm: the name of the protected space, shown to users.
     pub realm: String,
     /// Names and passwords.
     pub users: Vec<(String, String)>,
-    /// Answers to a challenge that is older than this many seconds are refused with a new challenge that says so (`stale`). Only
-    /// `Digest` has this.
+    /// Answers to a challenge that is older than this many seconds are refused with a new challenge that is marked
+    /// `stale`. Only `Digest` uses this limit.
     pub nonce_lifetime: u64,
 }
 
@@ -35,7 +35,7 @@ impl Access {
     }
 
     /// Whether a request may pass at `now`, in seconds; if not, the error is the value of `Proxy-Authenticate` for the reply.
-    /// `secret` makes nonces that nobody else can guess.
+    /// `secret` makes nonces unpredictable for others.
     ///
     /// # Errors
     /// If the request does not prove that it comes from one of the users.

@@ -1,4 +1,4 @@
-//! What becomes of an origin's reply, decided when its head is complete: relayed, stored, or used to confirm a
+//! Decides, when the head of an origin's reply is complete, whether the reply is relayed, stored, or used to confirm a
 //! stored reply.
 
 use std::io::Write as _;
@@ -19,27 +19,27 @@ use crate::request::{ForwardError, ForwardedRequest};
 use crate::store::Reservation;
 use crate::target::path_of_key;
 
-/// The most bytes for which room is made ahead of their arrival.
+/// Maximum number of bytes for which room is made before they arrive.
 const MAX_ROOM_AHEAD: u64 = 64 << 20;
 
-/// What is done with a reply.
+/// The decision about a reply.
 pub struct Admission {
     pub status: u16,
     /// Bytes of the head.
     pub head_len: usize,
     /// The framing of the body.
     pub framing: Framing,
-    /// Only the head is relayed, whatever the fields say.
+    /// Whether only the head is relayed, regardless of its fields.
     pub is_bodiless: bool,
     /// Status line and fields for the client, and for the store.
     pub head: Vec<u8>,
     /// The `Age` of the reply.
     pub age: Option<u64>,
-    /// The connection can serve another transaction after the body.
+    /// Whether the connection can serve another transaction after the body.
     pub is_reusable: bool,
     /// The reply as it will be stored.
     pub pending: Option<PendingObject>,
-    /// The stored reply, confirmed and brought up to date.
+    /// The stored reply, confirmed and updated.
     pub validated: Option<Arc<Object>>,
 }
 
@@ -81,10 +81,11 @@ impl<L: Link> Proxy<L> {
         request.with_head(|head| {
             let to_head = head.method == "HEAD";
             if !(200..=599).contains(&reply.status) {
-                return Err(ForwardError::Gateway(502, "The status of the origin's reply makes no sense."));
+                return Err(ForwardError::Gateway(502, "The status code of the origin's reply is invalid."));
             }
-            let framing = reply_framing(reply, to_head)
-                .map_err(|_| ForwardError::Gateway(502, "The body of the origin's reply is badly framed."))?;
+            let framing = reply_framing(reply, to_head).map_err(|_| {
+                ForwardError::Gateway(502, "The framing of the origin's reply body is invalid.")
+            })?;
             let now = self.link.unix_millis();
             let mut facts = ReplyFacts::read(reply.headers, now);
             let is_bodiless = to_head || matches!(reply.status, 204 | 304);
@@ -119,7 +120,7 @@ impl<L: Link> Proxy<L> {
                     admission.validated = Some(self.store_updated(stale, updated));
                     return Ok(admission);
                 }
-                // Any reply but a failure of the origin replaces what was known.
+                // Any reply except a failure of the origin replaces the stored reply.
                 if reply.status < 500 {
                     store.remove_object(stale);
                 }
@@ -145,12 +146,12 @@ impl<L: Link> Proxy<L> {
         })
     }
 
-    /// Puts a stored reply that was confirmed by a `304` in the place of the old one (RFC 9111, section 4.3.4), and
+    /// Replaces a stored reply that a `304` has confirmed with its updated version (RFC 9111, section 4.3.4), and
     /// returns the reply to use.
     fn store_updated(&self, stale: &Arc<Object>, updated: Option<(Object, bool)>) -> Arc<Object> {
         let store = &self.shared.store;
         let Some((object, keep)) = updated else {
-            // The old head serves this once.
+            // The old head is used for this reply.
             store.remove_object(stale);
             return Arc::clone(stale);
         };
@@ -199,7 +200,7 @@ impl<L: Link> Proxy<L> {
             head: head.into_boxed_slice(),
             body: match recipe {
                 Some(recipe) => Content::Generated(recipe),
-                // Without spare capacity, so that the store's figures are true.
+                // Without spare capacity, so that the figures of the store are exact.
                 None => Content::Kept(Bytes::from(body.into_boxed_slice())),
             },
             freshness,

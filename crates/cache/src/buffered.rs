@@ -1,4 +1,4 @@
-//! A connection with the bytes that were received and not used yet.
+//! A connection with bytes that were received but not used yet.
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -29,7 +29,7 @@ impl Buffers {
         self.free.borrow_mut().pop().unwrap_or_else(|| Vec::with_capacity(self.size))
     }
 
-    /// Takes a buffer back. One that has grown is freed.
+    /// Takes back a buffer. A buffer that has grown is freed.
     fn give_back(&self, mut buffer: Vec<u8>) {
         let mut free = self.free.borrow_mut();
         if buffer.capacity() == self.size && free.len() < MAX_FREE {
@@ -39,18 +39,18 @@ impl Buffers {
     }
 }
 
-/// A connection and what was received on it but not used yet.
+/// A connection with bytes that were received but not used yet.
 #[derive(Debug)]
 pub struct BufferedConn<C> {
     /// The connection.
     pub conn: C,
-    /// Without memory of its own while nothing is unread.
+    /// The unread bytes; no memory is allocated while there are none.
     buffer: Vec<u8>,
     used: usize,
 }
 
 impl<C: Conn> BufferedConn<C> {
-    /// Takes over a connection on which nothing was received yet.
+    /// Wraps a connection on which nothing was received yet.
     pub fn new(conn: C) -> BufferedConn<C> {
         BufferedConn { conn, buffer: Vec::new(), used: 0 }
     }
@@ -65,7 +65,7 @@ impl<C: Conn> BufferedConn<C> {
         self.used = (self.used + n).min(self.buffer.len());
     }
 
-    /// Receives more bytes behind the unread ones and returns their number, 0 at the end of the stream.
+    /// Receives more bytes after the unread ones, and returns their number; 0 at the end of the stream.
     ///
     /// # Errors
     /// As [`Conn::recv`]. No byte is lost if the future is dropped early.
@@ -98,11 +98,11 @@ impl<C: Conn> BufferedConn<C> {
     }
 }
 
-/// The output of whichever of two futures completes first.
+/// The output of the first of two futures to complete.
 pub enum First<A, B> {
-    /// The left one's.
+    /// The output of the left future.
     Left(A),
-    /// The right one's.
+    /// The output of the right future.
     Right(B),
 }
 

@@ -1,4 +1,4 @@
-//! A client's connection: one request after the other, each decided upon and answered.
+//! Serves a client's connection: decides on each request and answers it.
 
 use std::io::IoSlice;
 use std::rc::Rc;
@@ -19,16 +19,17 @@ use crate::request::ForwardedRequest;
 use crate::service::nanos_of;
 use crate::target::{Target, TargetError};
 
-/// Refused connections that get a reply at the same time, per event loop; more are only closed.
+/// Maximum number of refused connections per event loop that receive a reply at the same time; further ones are closed
+/// without a reply.
 const MAX_REFUSALS: usize = 64;
 
-/// What is done with a request.
+/// The decision about a request.
 enum Decision {
     /// The head is not complete yet.
     Partial,
-    /// The client closed, or stayed idle for too long.
+    /// The client closed the connection, or was idle for too long.
     Over,
-    /// A reply of the proxy itself to bytes that are no request; the connection is of no more use.
+    /// A reply of the proxy itself to bytes that are not a request; the connection cannot be used any longer.
     Malformed(OwnReply<'static>),
     /// A reply of the proxy itself.
     Own(OwnReply<'static>, ClientContext),
@@ -65,13 +66,13 @@ impl<L: Link> Proxy<L> {
         }
     }
 
-    /// Tells a client that there is no room for it.
+    /// Answers a client that is refused because of the connection limit.
     async fn refuse(&self, client: &mut BufferedConn<L::Conn>) {
         if self.refusals.get() >= MAX_REFUSALS {
             return;
         }
         self.refusals.set(self.refusals.get() + 1);
-        let reply = OwnReply::new(503, "The proxy has as many connections as it may have.");
+        let reply = OwnReply::new(503, "The proxy has reached its limit of connections.");
         let reply = reply.bytes(1, false, self.link.unix_millis() / 1000, &self.shared.name);
         client.conn.set_deadline(Some(self.link.now() + SECOND));
         if send_all_parts(&mut client.conn, &mut [IoSlice::new(&reply)]).await.is_ok() {
@@ -80,8 +81,8 @@ impl<L: Link> Proxy<L> {
         self.refusals.set(self.refusals.get() - 1);
     }
 
-    /// Closes after what was sent has been read: a socket closed with unread input would reset the
-    /// connection and might take the last reply with it (RFC 9112, section 9.6).
+    /// Closes the connection after the client has read the reply: closing a socket with unread input would reset the
+    /// connection, and the last reply might be lost (RFC 9112, section 9.6).
     async fn linger(&self, client: &mut BufferedConn<L::Conn>) {
         const MAX_READS: usize = 64;
         client.conn.finish();
@@ -94,14 +95,14 @@ impl<L: Link> Proxy<L> {
         }
     }
 
-    /// Reads until a request can be decided upon.
+    /// Reads until the proxy can decide on a request.
     async fn next_decision(&self, client: &mut BufferedConn<L::Conn>) -> Decision {
         let config = &self.shared.config;
         let deadline_in = |timeout| Some(self.link.now() + nanos_of(timeout));
         client.conn.set_deadline(deadline_in(config.idle_timeout));
         let (mut seen, mut delayed) = (0, !self.is_slowed());
         loop {
-            // A head that arrives byte by byte is not parsed for each byte, but for each line.
+            // A head that arrives byte by byte is parsed once per line, not once per byte.
             if client.unread()[seen..].contains(&b'\n') {
                 if !delayed && !matches!(parse_request(client.unread(), |_| ()), Ok(None)) {
                     self.delay_request().await;
@@ -124,7 +125,10 @@ impl<L: Link> Proxy<L> {
             match client.fill(&self.heads).await {
                 Ok(1..) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::TimedOut && seen > 0 => {
-                    return Decision::Malformed(OwnReply::new(408, "The request head took too long."));
+                    return Decision::Malformed(OwnReply::new(
+                        408,
+                        "The request head did not arrive in time.",
+                    ));
                 }
                 _ => return Decision::Over,
             }
@@ -152,18 +156,20 @@ impl<L: Link> Proxy<L> {
             && !has_two_framings(head.headers)
             && !self.is_stopping();
         let client = ClientContext { head_len: head.len, minor: head.minor_version, keep };
-        // The body of a refused request is not read, so the connection cannot go on after it.
+        // The body of a refused request is not read, so the connection cannot be used afterwards.
         let refused = ClientContext { keep: keep && !has_body, ..client };
         let closing = ClientContext { keep: false, ..client };
         let own = |status, text| Decision::Own(OwnReply::new(status, text), refused);
         let framing = match framing {
-            Ok(Framing::Chunked) if head.minor_version == 0 => return own(400, "HTTP/1.0 has no chunks."),
+            Ok(Framing::Chunked) if head.minor_version == 0 => {
+                return own(400, "HTTP/1.0 does not support chunked coding.");
+            }
             Ok(framing) => framing,
-            Err(_) => return own(400, "The body of the request is badly framed."),
+            Err(_) => return own(400, "The framing of the request body is invalid."),
         };
         let hosts = head.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("host")).count();
         if hosts > 1 {
-            // The next server might take the other one (RFC 9112, section 3.2).
+            // The next server might use the other field (RFC 9112, section 3.2).
             return Decision::Own(OwnReply::new(400, "The request has several Host fields."), closing);
         }
         if let Some(access) = &self.shared.config.access {
@@ -174,8 +180,8 @@ impl<L: Link> Proxy<L> {
             }
         }
         if head.method == "CONNECT" {
-            // What follows is meant for a tunnel that does not exist.
-            return Decision::Own(OwnReply::new(501, "This proxy opens no tunnels."), closing);
+            // The following bytes are meant for a tunnel that does not exist.
+            return Decision::Own(OwnReply::new(501, "This proxy does not support tunnels."), closing);
         }
         let target = match Target::parse(head.target) {
             Ok(target) => target,
@@ -186,16 +192,16 @@ impl<L: Link> Proxy<L> {
             Err(TargetError::Authority) => return own(400, "The host or port in the URL is not valid."),
         };
         if went_through(head.headers, &self.shared.name) {
-            return own(508, "The request has come back to this proxy.");
+            return own(508, "The request has looped back to this proxy.");
         }
         if matches!(head.method, "OPTIONS" | "TRACE") && has_zero_max_forwards(head) {
-            return own(200, "This proxy is where Max-Forwards ends.");
+            return own(200, "Max-Forwards ended at this proxy.");
         }
         self.look_up(head, &target, framing, client)
-            .unwrap_or_else(|| own(504, "The store has no reply that may be used."))
+            .unwrap_or_else(|| own(504, "The cache has no stored reply that may be used."))
     }
 
-    /// Whether the store answers a request or the origin has to; `None` if the client wants no answer of the origin.
+    /// Whether the store or the origin answers a request; `None` if the client does not accept an answer of the origin.
     fn look_up(
         &self,
         head: &RequestHead<'_, '_>,
@@ -256,7 +262,7 @@ impl<L: Link> Proxy<L> {
             Decision::Challenge(challenge, context) => {
                 self.counters.challenged.add(1);
                 client.consume(context.head_len);
-                let reply = OwnReply::challenge("This proxy wants to know who you are.", &challenge);
+                let reply = OwnReply::challenge("This proxy requires authentication.", &challenge);
                 self.send_own(client, reply, context.minor, context.keep).await
             }
             Decision::Hit(object, form, context) => {

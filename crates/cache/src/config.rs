@@ -1,4 +1,4 @@
-//! How a proxy is set up.
+//! The configuration of a proxy.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -13,26 +13,27 @@ use crate::store::Replacement;
 pub struct ProxyConfig {
     /// Address to listen on; port 0 lets the system choose.
     pub listen: SocketAddr,
-    /// Memory for stored replies, in bytes, heads and bookkeeping included; 0 stores nothing.
+    /// Memory for stored replies in bytes, including heads and bookkeeping; 0: nothing is stored.
     pub cache_bytes: u64,
-    /// Which stored replies make room for others.
+    /// The replacement rule.
     pub replacement: Replacement,
     /// Event loops, each with its own thread and listening socket; at least 1.
     pub loops: usize,
     /// Addresses of origins by name. Other names are looked up by the resolver.
     pub hosts: Vec<(String, IpAddr)>,
-    /// Addresses of origins by `name:port`, which come before `hosts`.
+    /// Addresses of origins by `name:port`, which take precedence over `hosts`.
     pub servers: Vec<(String, SocketAddr)>,
-    /// Client connections open at a time, over all event loops. One more is answered `503` and closed.
+    /// Maximum number of open client connections, over all event loops. Further connections are answered with `503` and
+    /// closed.
     pub max_connections: usize,
-    /// The slower device that it imitates.
+    /// The model of a slower device.
     pub service: ServiceModel,
-    /// Who may use the proxy; `None`: everybody.
+    /// Access control; `None`: everybody may use the proxy.
     pub access: Option<Access>,
-    /// Faults that it commits on purpose, each with its share (0 to 1) of the occasions. Of several shares of a fault
-    /// the last counts.
+    /// Injected faults, each with its share (0 to 1) of the occasions. If a fault has several shares, the last one
+    /// counts.
     pub faults: Vec<(Fault, f64)>,
-    /// Seed of the draws of `service` and of faults.
+    /// Seed of the random numbers for `service` and faults.
     pub seed: u64,
     /// The longest time that a connection, on either side, may be idle between transactions.
     pub idle_timeout: Duration,
@@ -67,7 +68,7 @@ impl Default for ProxyConfig {
 }
 
 impl ProxyConfig {
-    /// What is wrong with the settings, if anything.
+    /// The first problem of the settings, if there is one.
     pub(crate) fn problem(&self) -> Option<&'static str> {
         if self.loops == 0 {
             Some("the proxy needs at least one loop")

@@ -15,7 +15,8 @@ pub trait GeneratedContent: Debug + Send + Sync {
     fn body(&self) -> Body;
 }
 
-/// Finds out whether a content need not be kept: from the path of a URL and the content, the recipe to generate it.
+/// Decides whether a content need not be kept: returns the recipe to generate it, given the path of its URL and the
+/// content.
 pub type ContentGenerator = dyn Fn(&[u8], &[u8]) -> Option<Arc<dyn GeneratedContent>> + Send + Sync;
 
 /// The content of a stored reply. Clones share it.
@@ -41,7 +42,7 @@ impl Content {
         self.len() == 0
     }
 
-    /// All of it in memory.
+    /// The content as bytes in memory.
     pub fn bytes(&self) -> Bytes {
         match self {
             Content::Kept(bytes) => bytes.clone(),

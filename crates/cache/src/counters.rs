@@ -1,4 +1,4 @@
-//! What the proxy counts. Each event loop counts for itself; a snapshot adds them up.
+//! Counters of the proxy. Each event loop has its own; a snapshot is their sum.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -28,19 +28,19 @@ macro_rules! counters {
             $($(#[$doc])+ pub(crate) $name: Counter,)+
         }
 
-        /// Figures of a proxy at one moment, over all event loops since the start.
+        /// Counts of a proxy since its start, over all event loops.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Snapshot {
             $($(#[$doc])+ pub $name: u64,)+
-            /// Open client connections, at this moment.
+            /// Currently open client connections.
             pub client_connections: u64,
-            /// Bytes taken by stored objects and their bookkeeping, at this moment.
+            /// Bytes currently taken by stored objects and their bookkeeping.
             pub store_bytes: u64,
-            /// Stored objects, at this moment.
+            /// Currently stored objects.
             pub store_objects: u64,
             /// Objects evicted from the store to make room.
             pub evicted: u64,
-            /// When the first of them was evicted: the store was full.
+            /// When the first object was evicted: the time at which the store was full.
             pub full_at: Option<polygraph_link::Nanos>,
         }
 
@@ -55,13 +55,13 @@ macro_rules! counters {
 counters! {
     /// Requests whose head was understood: the sum of `hits`, `validations`, `misses`, `rejected` and `challenged`.
     requests,
-    /// Requests answered from the store without a request to the origin, with the whole reply or `304`.
+    /// Requests answered from the store without a request to the origin, with the complete reply or `304`.
     hits,
     /// Requests for which the origin had to confirm a stored reply.
     validations,
     /// Validations that the origin answered with `304`, so that the stored reply was used.
     validated,
-    /// Requests passed on to an origin without a stored reply to validate, uncachable ones included.
+    /// Requests forwarded to an origin without a stored reply to validate, including uncachable ones.
     misses,
     /// Requests that the proxy refused itself (other methods, schemes, loops, `only-if-cached`).
     rejected,
@@ -71,11 +71,11 @@ counters! {
     bad_requests,
     /// Transactions that ended in a `502` or `504` because the origin failed before its reply began.
     origin_errors,
-    /// Replies cut short: the origin failed, or the client left, after the reply had begun.
+    /// Truncated replies: the origin failed or the client closed the connection after the reply had begun.
     aborted,
-    /// Objects put into the store, those included that replaced another.
+    /// Stored objects, including those that replaced another.
     stored,
-    /// Faults committed on purpose.
+    /// Injected faults.
     faults,
     /// Bytes written to clients.
     bytes_out,
@@ -85,10 +85,10 @@ counters! {
     accepted,
     /// Client connections refused because the limit was reached.
     refused,
-    /// Connections that could not be accepted, as a rule for want of file descriptors.
+    /// Connections that could not be accepted, usually because file descriptors had run out.
     accept_errors,
     /// Connections opened to origins.
     origin_connects,
-    /// Open connections to origins, at this moment, idle ones included.
+    /// Currently open connections to origins, including idle ones.
     origin_connections,
 }

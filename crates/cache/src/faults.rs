@@ -49,7 +49,7 @@ macro_rules! faults {
 }
 
 faults! {
-    /// A stored reply whose lifetime is over is used without asking the origin.
+    /// A stored reply whose lifetime is over is used without validation.
     Stale "stale" "uses expired copies without revalidation",
     /// A hit has the body of another stored object and its own head.
     SwapBodies "swap-bodies" "answers hits with the body of another object",
@@ -236,7 +236,7 @@ impl Faults {
         Some((new, fault == Fault::Cut))
     }
 
-    /// A wrong part of an object, if the request asks for one range.
+    /// A wrong part of an object, if the request is for one range.
     fn range(&self, object: &Arc<Object>, request: &[Header<'_>]) -> Option<Arc<Object>> {
         let wanted = request.iter().find(|header| header.name.eq_ignore_ascii_case("range"))?;
         let size = object.body.len();

@@ -16,7 +16,7 @@ use crate::reply::AfterReply;
 use crate::request::{ForwardError, ForwardedRequest};
 
 impl<L: Link> Proxy<L> {
-    /// Carries a request out with its origin.
+    /// Carries out a request with its origin.
     pub(crate) async fn forward(
         &self,
         client: &mut BufferedConn<L::Conn>,
@@ -30,7 +30,7 @@ impl<L: Link> Proxy<L> {
         loop {
             match self.attempt(client, &request, reuse).await {
                 Ok(after) => return after,
-                // Not more than once: a new connection is not outdated.
+                // At most once, because a new connection cannot be outdated.
                 Err(ForwardError::Outdated) => reuse = false,
                 Err(ForwardError::Contradiction) => {
                     if let Some(stale) = request.stale.take() {
@@ -86,7 +86,8 @@ impl<L: Link> Proxy<L> {
         }
     }
 
-    /// Sends the body of the request. False if the origin began its reply before it had the whole body.
+    /// Sends the body of the request. Returns false if the origin began its reply before it had received the complete
+    /// body.
     async fn send_body(
         &self,
         client: &mut BufferedConn<L::Conn>,
@@ -133,7 +134,7 @@ impl<L: Link> Proxy<L> {
         Ok(true)
     }
 
-    /// Passes `1xx` replies on to the client. False if what the origin sends is the final reply.
+    /// Forwards `1xx` replies to the client. Returns false when the origin sends the final reply.
     async fn pass_interim(
         &self,
         client: &mut BufferedConn<L::Conn>,
@@ -147,7 +148,7 @@ impl<L: Link> Proxy<L> {
                 (matches!(reply.status, 100 | 102..=199), reply.len)
             });
             let Ok(Some((true, len))) = interim else {
-                // Final, incomplete or broken: the reader of the reply finds out.
+                // The reply is final, incomplete or malformed, which its reader detects.
                 return Ok(connection.stream.unread().is_empty());
             };
             connection.stream.consume(len);

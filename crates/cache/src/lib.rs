@@ -2,16 +2,16 @@
 //!
 //! An HTTP/1.1 forward proxy with a bounded memory store that obeys RFC 9111 as a shared cache. It is written against
 //! [`Link`](polygraph_link::Link): the crate `engine` runs it on sockets, one [`Proxy`] per event loop, and the crate
-//! `sim` runs it in virtual time, where it stands for other devices.
+//! `sim` runs it in virtual time, where it represents other devices.
 //!
-//! A request passes through the modules in this order: `client` reads the head, has `access` check the client and
-//! decides with `policy` and `store`; then `reply` sends the stored reply, or `forward` sends the request to an origin over
-//! a connection from `origins`, `admission` decides what becomes of the reply, and `relay` passes it on. `policy`,
-//! `directives`, `target`, `message`, `object` and `store` do no I/O. A proxy with `faults` does some of it wrongly, to
-//! try out whether a test detects that.
+//! A request passes through the modules in this order: `client` reads the head, has `access` check the client and decides
+//! with `policy` and `store`; then `reply` sends the stored reply, or `forward` sends the request to an origin over a
+//! connection from `origins`, `admission` decides whether the reply is stored, and `relay` forwards it. `policy`,
+//! `directives`, `target`, `message`, `object` and `store` do no I/O. A proxy with `faults` behaves incorrectly on
+//! purpose, to check that a test detects it.
 //!
-//! What it does not do: tunnels (`CONNECT` is answered `501`), `https`, collapsed forwarding, storing parts or
-//! answering them from stored replies, serving stale replies when an origin fails, trailers.
+//! Unsupported: tunnels (`CONNECT` is answered `501`), `https`, collapsed forwarding, storing parts or answering
+//! them from stored replies, serving stale replies when an origin fails, trailers.
 
 #![allow(clippy::disallowed_methods, reason = "the proxy serves sockets of its own, in real time")]
 

@@ -1,4 +1,4 @@
-//! A stored reply, and the name it is stored under.
+//! A stored reply and its key.
 
 use polygraph_wire::head::Header;
 use polygraph_wire::parse_reply;
@@ -11,11 +11,11 @@ use crate::policy::{Freshness, ReplyFacts, RequestFacts, Validators, may_store};
 /// A complete stored reply: immutable, shared by the store and the transactions that send it.
 #[derive(Debug)]
 pub struct Object {
-    /// The canonical URL it answers.
+    /// The canonical URL of the request.
     pub key: Box<[u8]>,
-    /// Hash of `key`, as given by the store it is in.
+    /// Hash of `key`, computed by its store.
     pub hash: u64,
-    /// Request fields that select it among the replies of the same URL.
+    /// Request fields that select this reply among those for the same URL.
     pub selecting: Selecting,
     /// Status code.
     pub status: u16,
@@ -23,13 +23,13 @@ pub struct Object {
     pub head: Box<[u8]>,
     /// The content.
     pub body: Content,
-    /// When it is fresh.
+    /// Freshness of the reply.
     pub freshness: Freshness,
-    /// What it is validated by.
+    /// Validators of the reply.
     pub validators: Validators,
 }
 
-/// Memory that a block of `bytes` takes: large ones take whole pages.
+/// Memory that a block of `bytes` takes; large blocks take whole pages.
 fn block(bytes: u64) -> u64 {
     const PAGE: u64 = 4096;
     const LARGE: u64 = 64 * 1024;
@@ -38,7 +38,7 @@ fn block(bytes: u64) -> u64 {
 
 impl Object {
     /// Bytes of memory that the reply takes without the store's own bookkeeping. A generated content counts as if it
-    /// were kept.
+    /// were in memory.
     pub fn bytes(&self) -> u64 {
         // Each separate allocation costs the allocator a header and rounding, about 16 bytes; `Bytes` adds a
         // small shared block.
@@ -82,19 +82,19 @@ impl Object {
     }
 }
 
-/// In which form a stored reply answers a request.
+/// The form in which a stored reply answers a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyForm {
     /// Head and body.
     Whole,
-    /// The head alone, to `HEAD`.
+    /// Only the head, for `HEAD`.
     Head,
     /// `304 Not Modified`.
     NotModified,
 }
 
 impl ReplyForm {
-    /// For a request with this method and these conditions.
+    /// The form for a request with this method and these conditions.
     pub fn to(method: &str, facts: &RequestFacts<'_>, object: &Object) -> ReplyForm {
         // Conditions apply to what would otherwise be a success (RFC 9110, section 13.2.1).
         if object.status == 200 && object.validators.not_modified(facts) {
@@ -107,21 +107,21 @@ impl ReplyForm {
     }
 }
 
-/// The request fields named by a reply's `Vary`, with the values they had in the request it answers
-/// (RFC 9111, section 4.1). Empty for a reply that does not vary.
+/// The request fields that a reply's `Vary` names, with their values in its request (RFC 9111, section 4.1). Empty
+/// for a reply that does not vary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selecting(Box<[SelectingField]>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct SelectingField {
-    /// In lower case.
+    /// Name in lower case.
     name: Box<str>,
-    /// `None` if the request had no such field.
+    /// Value; `None` if the request had no such field.
     value: Option<Box<[u8]>>,
 }
 
 impl Selecting {
-    /// For a reply with these fields to a request with those.
+    /// The selecting fields of a reply with fields `reply` to a request.
     pub fn new(reply: &[Header<'_>], request: &[Header<'_>]) -> Selecting {
         let mut fields: Vec<SelectingField> = Vec::new();
         for header in reply.iter().filter(|header| header.name.eq_ignore_ascii_case("vary")) {
@@ -142,7 +142,7 @@ impl Selecting {
     }
 
     fn bytes(&self) -> usize {
-        // Two allocations a field, each with about 16 bytes of the allocator's own.
+        // Two allocations per field, each with about 16 bytes of overhead.
         let field = |field: &SelectingField| {
             size_of_val(field) + 32 + field.name.len() + field.value.as_ref().map_or(0, |value| value.len())
         };

@@ -15,12 +15,12 @@ use crate::config::ProxyConfig;
 use crate::counters::Counters;
 use crate::service::nanos_of;
 
-/// How long the addresses of a name are used; the lifetime that a name server gave them is not known here.
+/// How long the addresses of a name are used; their time to live is unknown here.
 const NAME_LIFETIME: Nanos = Nanos::from_secs(30);
-/// Names whose addresses are kept; one more makes the proxy forget all.
+/// Maximum number of names with cached addresses; when it is exceeded, all are removed.
 const MAX_NAMES: usize = 1024;
 
-/// Finds the addresses of a host and port that the configuration does not know.
+/// Finds the addresses of a host and port that are not configured.
 pub type Resolver = dyn Fn(&str, u16) -> Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>>>>;
 
 /// The connections of one event loop to origins.
@@ -30,7 +30,7 @@ pub struct Origins<L: Link> {
     idle_count: Cell<usize>,
     max_idle: usize,
     resolver: Box<Resolver>,
-    /// What the resolver found, by name and port.
+    /// Addresses found by the resolver, by name and port.
     resolved: RefCell<FxHashMap<(Box<str>, u16), ResolvedName>>,
     /// Configured addresses, by name in lower case.
     hosts: FxHashMap<String, Vec<IpAddr>>,
@@ -55,7 +55,7 @@ struct ResolvedName {
 pub struct Connection<C> {
     /// The connection itself.
     pub stream: BufferedConn<C>,
-    /// It has served a transaction before, so the origin may be closing it just now.
+    /// Whether it has served a transaction before, so that the origin may be closing it.
     pub is_reused: bool,
     address: SocketAddr,
     counters: Arc<Counters>,
@@ -151,7 +151,7 @@ impl<L: Link> Origins<L> {
         let mut failure = SendError::Unreachable;
         for &address in addresses {
             let Ok(mut conn) = self.link.connect(None, address) else { continue };
-            // The connection is complete when it takes the head.
+            // The connection is established when it accepts the head.
             conn.set_deadline(Some(self.link.now() + self.connect_timeout));
             match send_all(&mut conn, head).await {
                 Ok(()) => {
@@ -189,7 +189,7 @@ impl<L: Link> Origins<L> {
         Ok(addresses)
     }
 
-    /// The idle connection that was used last: the others may grow old and be closed.
+    /// The most recently used idle connection, so that the others can time out.
     fn take_idle(&self, address: &SocketAddr) -> Option<Connection<L::Conn>> {
         let mut idle = self.idle.borrow_mut();
         let stack = idle.get_mut(address)?;

@@ -1,7 +1,7 @@
-//! What RFC 9111 asks of a shared cache, as pure decisions on header fields and times.
+//! The requirements of RFC 9111 for a shared cache, as pure decisions on header fields and times.
 //!
-//! Wall-clock times are milliseconds since 1970 and arguments; nothing here reads a clock. Ages and lifetimes
-//! are milliseconds too, because a whole second of rounding is a lot when objects live for a few.
+//! Wall-clock times are arguments, in milliseconds since 1970; this module does not read a clock. Ages and lifetimes
+//! are also in milliseconds, because rounding to seconds matters for objects with lifetimes of a few seconds.
 
 use polygraph_wire::date;
 use polygraph_wire::head::Header;
@@ -14,18 +14,18 @@ const HEURISTIC_SHARE: u64 = 10;
 /// ... but not for longer than a day.
 const HEURISTIC_MAX_MS: u64 = 86_400_000;
 
-/// What matters in a request's fields, gathered in one pass.
+/// The relevant fields of a request, collected in one pass.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RequestFacts<'b> {
-    /// `Cache-Control`; `Pragma: no-cache` is folded in where there is none.
+    /// `Cache-Control`; `Pragma: no-cache` is used if there is none.
     pub control: Directives,
-    /// The value of `If-None-Match`; of several fields the last.
+    /// The value of the last `If-None-Match` field.
     pub if_none_match: Option<&'b [u8]>,
     /// The date of `If-Modified-Since` in seconds since 1970, if it is a date.
     pub if_modified_since: Option<u64>,
-    /// `If-Match`, `If-Unmodified-Since`, `If-Range` or `Range` is there: for the origin to answer.
+    /// `If-Match`, `If-Unmodified-Since`, `If-Range` or `Range` is present, so the origin must answer.
     pub for_origin: bool,
-    /// `Authorization` is there.
+    /// `Authorization` is present.
     pub authorization: bool,
 }
 
@@ -59,14 +59,14 @@ impl<'b> RequestFacts<'b> {
     }
 }
 
-/// What matters in a reply's fields, gathered in one pass.
+/// The relevant fields of a reply, collected in one pass.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReplyFacts<'b> {
-    /// `Cache-Control`; `Pragma: no-cache` is folded in where there is none, as HTTP/1.0 origins expect.
+    /// `Cache-Control`; `Pragma: no-cache` is used if there is none, as HTTP/1.0 origins expect.
     pub control: Directives,
     /// `Date` in seconds since 1970.
     pub date: Option<u64>,
-    /// `Expires` in seconds since 1970; `Some(0)` if it is there but not a date, which means "expired".
+    /// `Expires` in seconds since 1970; `Some(0)` if it is not a date, which means "expired".
     pub expires: Option<u64>,
     /// `Last-Modified` in seconds since 1970.
     pub last_modified: Option<u64>,
@@ -74,9 +74,9 @@ pub struct ReplyFacts<'b> {
     pub age: u64,
     /// `ETag` as sent.
     pub etag: Option<&'b [u8]>,
-    /// `Vary` names `*`: no request but this one can match.
+    /// `Vary` names `*`, so no other request can match.
     pub vary_any: bool,
-    /// There is a `Vary`.
+    /// `Vary` is present.
     pub varies: bool,
 }
 
@@ -114,16 +114,16 @@ impl<'b> ReplyFacts<'b> {
         facts
     }
 
-    /// Says whether the reply names its lifetime itself.
+    /// Whether the reply states its lifetime explicitly.
     fn explicit_lifetime(&self) -> bool {
         self.control.s_maxage.is_some() || self.control.max_age.is_some() || self.expires.is_some()
     }
 }
 
-/// Whether a complete reply to `GET` may be stored, and is worth it (RFC 9111, section 3).
+/// Whether a complete reply to `GET` may be stored, and storing it is useful (RFC 9111, section 3).
 ///
-/// Stricter than it must be: `no-cache` replies are not stored, though they could be for validation, and
-/// neither are replies that are stale at once and cannot be validated.
+/// This is stricter than necessary: `no-cache` replies are not stored, although they could be stored for validation,
+/// and neither are replies that are immediately stale and cannot be validated.
 pub fn may_store(
     method: &str,
     request: &RequestFacts<'_>,
@@ -150,7 +150,7 @@ pub fn may_store(
         && (lifetime_ms(status, reply, now_ms) > 0 || reply.etag.is_some() || reply.last_modified.is_some())
 }
 
-/// For how long a reply is fresh, counted from its generation (RFC 9111, section 4.2.1).
+/// The freshness lifetime of a reply, from its generation (RFC 9111, section 4.2.1).
 fn lifetime_ms(status: u16, reply: &ReplyFacts<'_>, response_ms: u64) -> u64 {
     let date = reply.date.unwrap_or(response_ms / 1000);
     let explicit = reply
@@ -160,8 +160,8 @@ fn lifetime_ms(status: u16, reply: &ReplyFacts<'_>, response_ms: u64) -> u64 {
         .or(reply.expires.map(|expires| expires.saturating_sub(date)));
     match (explicit, reply.last_modified) {
         (Some(seconds), _) => seconds * 1000,
-        // Heuristics apply to statuses that are cachable by default or marked public; 302 and the like are
-        // stored only with `public` or a lifetime, so nothing more is to be checked than that.
+        // Heuristics apply to statuses that are cachable by default or marked public; 302 and the like are stored
+        // only with `public` or a lifetime, so no further check is necessary.
         (None, Some(modified)) if status != 302 && status != 307 => {
             (date.saturating_sub(modified) * 1000 / HEURISTIC_SHARE).min(HEURISTIC_MAX_MS)
         }
@@ -169,29 +169,29 @@ fn lifetime_ms(status: u16, reply: &ReplyFacts<'_>, response_ms: u64) -> u64 {
     }
 }
 
-/// When a stored reply was fresh and how old it is: everything that changes with time about it.
+/// Age and freshness of a stored reply, which depend on the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Freshness {
     lifetime_ms: u64,
-    /// The age it had on arrival (`corrected_initial_age`).
+    /// The age on arrival (`corrected_initial_age`).
     initial_age_ms: u64,
     response_ms: u64,
-    /// It must not be used stale, whatever the client says.
+    /// Whether it must not be used when stale, even if the client permits it.
     strict: bool,
 }
 
-/// May a stored reply answer a request?
+/// Whether a stored reply may answer a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
-    /// Yes, as it is.
+    /// The reply may be used without validation.
     Fresh,
-    /// Only after the origin confirmed it.
+    /// The reply may be used only after the origin has confirmed it.
     Validate,
 }
 
 impl Freshness {
-    /// For a reply to a request sent at `request_ms` whose head arrived at `response_ms`
-    /// (RFC 9111, section 4.2.3).
+    /// The freshness of a reply to a request sent at `request_ms` whose head arrived at `response_ms` (RFC 9111,
+    /// section 4.2.3).
     pub fn new(status: u16, reply: &ReplyFacts<'_>, request_ms: u64, response_ms: u64) -> Freshness {
         let delay_ms = response_ms.saturating_sub(request_ms);
         let apparent = reply.date.map_or(0, |date| (response_ms / 1000).saturating_sub(date));
@@ -212,7 +212,7 @@ impl Freshness {
     /// Decides for a request with these directives (RFC 9111, sections 4.2 and 5.2.1).
     pub fn reuse(&self, request: &Directives, now_ms: u64) -> Reuse {
         let age = self.age_ms(now_ms);
-        // `max-age=0` asks for validation in all practice, even if the reply has arrived this very millisecond.
+        // `max-age=0` requests validation in practice, even if the reply has arrived in this millisecond.
         let too_old = request.max_age.is_some_and(|limit| limit == 0 || age > limit * 1000);
         let horizon = age + request.min_fresh.unwrap_or(0) * 1000;
         let allowance = match request.max_stale {
@@ -228,19 +228,19 @@ impl Freshness {
     }
 }
 
-/// What a stored reply is validated by (RFC 9111, section 4.3).
+/// The validators of a stored reply (RFC 9111, section 4.3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Validators {
     /// The value of `ETag`.
     pub etag: Option<Box<[u8]>>,
     /// `Last-Modified` in seconds since 1970.
     pub last_modified: Option<u64>,
-    /// `Date` or else the time of arrival, in seconds since 1970.
+    /// `Date`, or the time of arrival without it, in seconds since 1970.
     pub date: u64,
 }
 
 impl Validators {
-    /// Those of a reply that arrived at `response_ms`.
+    /// The validators of a reply that arrived at `response_ms`.
     pub fn of(facts: &ReplyFacts<'_>, response_ms: u64) -> Validators {
         Validators {
             etag: facts.etag.map(Box::from),
@@ -249,18 +249,18 @@ impl Validators {
         }
     }
 
-    /// True if the origin can be asked whether the reply is still valid.
+    /// True if the reply can be validated with the origin.
     pub fn can_validate(&self) -> bool {
         self.etag.is_some() || self.last_modified.is_some()
     }
 
-    /// True if a `304` with these fields cannot be about the stored reply, because it names another entity tag.
+    /// True if a `304` with these fields cannot refer to the stored reply, because it names another entity tag.
     pub fn contradict(&self, fresh: &ReplyFacts<'_>) -> bool {
         matches!((&self.etag, fresh.etag), (Some(ours), Some(theirs)) if !weakly_equal(ours, theirs))
     }
 
-    /// Whether the client's own copy is as good as the stored reply, so that `304` answers it
-    /// (RFC 9110, section 13.2.2). `Date` stands in for a missing `Last-Modified` (RFC 9111, section 4.3.2).
+    /// Whether the client's own copy is equivalent to the stored reply, so that `304` is the answer (RFC 9110,
+    /// section 13.2.2). `Date` replaces a missing `Last-Modified` (RFC 9111, section 4.3.2).
     pub fn not_modified(&self, request: &RequestFacts<'_>) -> bool {
         if let Some(list) = request.if_none_match {
             if list == b"*" {

@@ -1,4 +1,4 @@
-//! A proxy on one event loop, and what the loops of a proxy share.
+//! A proxy on one event loop, and the state that the loops of a proxy share.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -17,17 +17,17 @@ use crate::origins::{Origins, Resolver};
 use crate::service::{Service, nanos_of};
 use crate::store::Store;
 
-/// Room for a usual request head; larger ones make their buffer grow.
+/// Size of buffers for request heads; a larger head makes its buffer grow.
 const HEAD_BUFFER: usize = 4 * 1024;
-/// Room for what an origin sends at a time.
+/// Size of buffers for data of origins.
 const BODY_BUFFER: usize = 64 * 1024;
 
-/// What tells a proxy from others.
+/// The identity of a proxy.
 #[derive(Clone, Debug)]
 pub struct Identity {
     /// The name in `Via`, by which forwarding loops are detected.
     pub name: String,
-    /// Makes authentication challenges and hashes of URLs that nobody else can predict.
+    /// Makes authentication challenges and hashes of URLs unpredictable for others.
     pub secret: u64,
 }
 
@@ -40,14 +40,14 @@ impl Identity {
     }
 }
 
-/// What all event loops of a proxy share.
+/// The state that all event loops of a proxy share.
 pub struct Shared {
     pub(crate) config: ProxyConfig,
     pub(crate) store: Arc<Store>,
     pub(crate) service: Service,
     pub(crate) name: String,
     pub(crate) secret: u64,
-    /// Finds contents that need not be kept.
+    /// Recognizes contents that need not be kept.
     pub(crate) generator: Option<Box<ContentGenerator>>,
     /// Open client connections.
     open: AtomicU64,
@@ -66,7 +66,7 @@ impl Shared {
     /// A proxy that starts at `start` with an empty store. Contents for which `generator` has a recipe are not kept.
     ///
     /// # Errors
-    /// What is wrong with the settings.
+    /// The problem of the settings.
     pub fn new(
         config: ProxyConfig,
         identity: Identity,
@@ -82,8 +82,7 @@ impl Shared {
         Ok(Shared { config, store, service, name, secret, generator, open: AtomicU64::new(0) })
     }
 
-    /// What the proxy has done and what it stores, from the counters of its event loops. Cheap enough for every
-    /// second.
+    /// The sum of the counters of all event loops. It is cheap enough to be called every second.
     pub fn snapshot<'a>(&self, loops: impl IntoIterator<Item = &'a Counters>) -> Snapshot {
         let mut snapshot = Snapshot::default();
         loops.into_iter().for_each(|counters| snapshot.add(counters));
@@ -97,17 +96,17 @@ impl Shared {
     }
 }
 
-/// A proxy on one event loop. [`Proxy::serve`] is its way in.
+/// A proxy on one event loop. [`Proxy::serve`] is the entry point.
 pub struct Proxy<L: Link> {
     pub(crate) link: L,
     pub(crate) shared: Arc<Shared>,
     pub(crate) counters: Arc<Counters>,
-    /// Buffers for what clients send.
+    /// Buffers for data of clients.
     pub(crate) heads: Buffers,
-    /// Buffers for what origins send.
+    /// Buffers for data of origins.
     pub(crate) bodies: Buffers,
     pub(crate) origins: Origins<L>,
-    /// Where store keys are put together.
+    /// A buffer in which store keys are built.
     pub(crate) key: RefCell<Vec<u8>>,
     pub(crate) faults: Option<Faults>,
     pub(crate) io_timeout: Nanos,
@@ -157,7 +156,7 @@ impl<L: Link> Proxy<L> {
         self.counters.accept_errors.add(1);
     }
 
-    /// Closes connections to origins that have been idle for long. To be called about once a second.
+    /// Closes connections to origins that have been idle for too long. Call it about once a second.
     pub fn sweep(&self) {
         self.origins.sweep(nanos_of(self.shared.config.idle_timeout));
     }
@@ -207,19 +206,20 @@ impl<L: Link> Proxy<L> {
         self.shared.service.is_slower()
     }
 
-    /// Waits as long as the service model says for every request.
+    /// Waits for the time that the service model sets for every request.
     pub(crate) async fn delay_request(&self) {
         let until = self.shared.service.enter(self.link.now(), &self.service_draws);
         self.link.sleep_until(until).await;
     }
 
-    /// Waits as long as the service model says for requests that the store answers (`hit`), and for others.
+    /// Waits for the time that the service model sets for requests that the store answers (`hit`) or for other
+    /// requests.
     pub(crate) async fn delay_decided(&self, hit: bool) {
         let until = self.shared.service.decided(self.link.now(), hit, &self.service_draws);
         self.link.sleep_until(until).await;
     }
 
-    /// Waits as long as the service model says for requests that are forwarded to an origin.
+    /// Waits for the time that the service model sets for requests that are forwarded to an origin.
     pub(crate) async fn delay_miss(&self) {
         let until = self.shared.service.miss(self.link.now(), &self.service_draws);
         self.link.sleep_until(until).await;

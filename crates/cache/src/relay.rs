@@ -1,4 +1,4 @@
-//! An origin's reply on its way to the client and into the store.
+//! Relays an origin's reply to the client and into the store.
 
 use std::io::{IoSlice, Write as _};
 
@@ -14,7 +14,7 @@ use crate::reply::AfterReply;
 use crate::request::{ForwardError, ForwardedRequest};
 
 impl<L: Link> Proxy<L> {
-    /// Relays the reply as it arrives. `whole`: the origin received the whole request.
+    /// Relays the reply as it arrives. `whole`: the origin received the complete request.
     pub(crate) async fn relay(
         &self,
         client: &mut BufferedConn<L::Conn>,
@@ -73,7 +73,8 @@ impl<L: Link> Proxy<L> {
             };
             let done = fed.done || ended;
             if done && let Some(pending) = pending.take() {
-                // Before the last byte is sent, so that a client that has the reply will find it stored.
+                // The reply is stored before its last byte is sent, so that a client that has received it will find it
+                // stored.
                 self.store_complete(request, status, std::mem::take(&mut stored_head), pending);
             }
             let piece: &[u8] = match framing {
@@ -109,7 +110,7 @@ impl<L: Link> Proxy<L> {
         Ok(match (keep, whole && !request.client.keep) {
             (true, _) => AfterReply::NextRequest,
             (false, true) => request.client.after(client),
-            // The client does not expect this end and may have sent more.
+            // The client does not expect the end of the connection and may have sent more.
             (false, false) => AfterReply::LingeringClose,
         })
     }

@@ -1,4 +1,4 @@
-//! Replies to clients that come from the proxy: stored replies, and statuses with a sentence of its own.
+//! Replies to clients that come from the proxy: stored replies, and statuses with a sentence.
 
 use std::io::{self, IoSlice};
 
@@ -10,37 +10,38 @@ use crate::message::{OwnReply, write_end, write_not_modified};
 use crate::object::{Object, ReplyForm};
 use crate::proxy::Proxy;
 
-/// What happens to a client's connection after a reply.
+/// The state of a client's connection after a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterReply {
-    /// It carries the next request.
+    /// The connection carries the next request.
     NextRequest,
-    /// It is closed.
+    /// The connection is closed.
     Close,
-    /// It is closed once the client has read the reply, although it may have sent more than was read.
+    /// The connection is closed once the client has read the reply, because the client may have sent more than was
+    /// read.
     LingeringClose,
-    /// It is reset, because the reply could not be completed.
+    /// The connection is reset, because the reply could not be completed.
     Reset,
 }
 
-/// What a reply depends on besides its content: the head and the connection of its request.
+/// The facts about a request on which the form of its reply depends.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientContext {
     /// Bytes of the request's head.
     pub head_len: usize,
     /// The client's HTTP minor version.
     pub minor: u8,
-    /// The connection may persist.
+    /// Whether the connection may persist.
     pub keep: bool,
 }
 
 impl ClientContext {
-    /// What happens to the connection after a complete reply to a request that was read as a whole.
+    /// The state of the connection after a complete reply to a request that was read completely.
     pub fn after<C: Conn>(&self, client: &BufferedConn<C>) -> AfterReply {
         if self.keep {
             AfterReply::NextRequest
         } else if client.unread().is_empty() {
-            // The client has announced that nothing more will come, so nothing can arrive too late.
+            // The client has announced that it sends no more, so no data can arrive late.
             AfterReply::Close
         } else {
             AfterReply::LingeringClose
@@ -49,7 +50,7 @@ impl ClientContext {
 }
 
 impl<L: Link> Proxy<L> {
-    /// Sends a stored reply: one system call, nothing copied.
+    /// Sends a stored reply with one system call and without copying.
     pub(crate) async fn send_stored(
         &self,
         client: &mut BufferedConn<L::Conn>,
@@ -84,7 +85,7 @@ impl<L: Link> Proxy<L> {
         context.after(client)
     }
 
-    /// Sends a status and a sentence of the proxy's own.
+    /// Sends a status and a sentence of the proxy itself.
     pub(crate) async fn send_own(
         &self,
         client: &mut BufferedConn<L::Conn>,

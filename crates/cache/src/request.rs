@@ -1,4 +1,4 @@
-//! A request on its way to an origin, and the ways in which that fails.
+//! A request that is forwarded to an origin, and the possible failures.
 
 use std::io::{self, Write as _};
 use std::sync::Arc;
@@ -21,16 +21,16 @@ pub struct ForwardedRequest {
     pub client: ClientContext,
     /// The framing of the body.
     pub framing: Framing,
-    /// The name of the requested object in the store.
+    /// The key of the requested object in the store.
     pub key: Box<[u8]>,
-    /// Hash of `key`, as given by the store.
+    /// Hash of `key`, computed by the store.
     pub hash: u64,
-    /// The stored reply that the origin is asked to confirm.
+    /// The stored reply to be validated.
     pub stale: Option<Arc<Object>>,
 }
 
 impl ForwardedRequest {
-    /// For a request with this head.
+    /// Creates the request from its head.
     pub fn new(
         head: &RequestHead<'_, '_>,
         client: ClientContext,
@@ -41,7 +41,7 @@ impl ForwardedRequest {
         ForwardedRequest { head: raw(head).into_boxed_slice(), client, framing, key: key.into(), hash, stale }
     }
 
-    /// Passes the head to `use_it`.
+    /// Passes the parsed head to `use_it`.
     pub fn with_head<R>(&self, use_it: impl FnOnce(&RequestHead<'_, '_>) -> R) -> R {
         let parsed = parse_request(&self.head, use_it);
         parsed.ok().flatten().expect("a request head that was written from a parsed one")
@@ -57,7 +57,7 @@ impl ForwardedRequest {
         self.is_bodiless() && self.with_head(|head| is_idempotent(head.method))
     }
 
-    /// How the body is framed towards the origin.
+    /// The framing of the body towards the origin.
     pub fn body_out(&self) -> BodyOut {
         match self.framing {
             Framing::Length(0) => BodyOut::None,
@@ -66,7 +66,7 @@ impl ForwardedRequest {
         }
     }
 
-    /// Host, port and head for the origin. `name` is that of the proxy.
+    /// Host, port and head for the origin. `name` is the name of the proxy.
     pub fn to_origin(&self, name: &str) -> (Box<str>, u16, Vec<u8>) {
         self.with_head(|request| {
             let target = Target::parse(request.target).expect("a target that was parsed before");
@@ -78,7 +78,7 @@ impl ForwardedRequest {
     }
 }
 
-/// The bytes of a head, from its parts.
+/// Builds the bytes of a head from its parts.
 fn raw(head: &RequestHead<'_, '_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(head.len + 8);
     let _ = write!(out, "{} {} HTTP/1.{}\r\n", head.method, head.target, head.minor_version);
@@ -92,21 +92,21 @@ fn raw(head: &RequestHead<'_, '_>) -> Vec<u8> {
     out
 }
 
-/// Why there is no reply to relay.
+/// Why no reply can be relayed.
 #[derive(Debug)]
 pub enum ForwardError {
-    /// A reused connection was closed by the origin before it saw the request.
+    /// The origin closed a reused connection before it received the request.
     Outdated,
-    /// The origin's `304` is about another version than the stored one.
+    /// The origin's `304` refers to a version other than the stored one.
     Contradiction,
     /// The origin failed: status and text for the client.
     Gateway(u16, &'static str),
-    /// The client is gone.
+    /// The client has closed the connection.
     Client,
 }
 
 impl ForwardError {
-    /// For an error on a connection to the origin.
+    /// The failure for an error on a connection to the origin.
     pub fn of<C: polygraph_link::Conn>(
         error: &io::Error,
         connection: &Connection<C>,

@@ -1,10 +1,10 @@
 //! The optional model of a slower device: a queue in front of one server, and a latency.
 //!
-//! The queue is what queueing theory calls M/G/1: requests arrive at random, one server works on them in the order of
-//! arrival, and the time it needs for each is drawn from a distribution. So response time rises with the load,
-//! slowly at first and without bound towards the capacity, which is one over the mean work. With mean work `w`,
-//! squared coefficient of variation `c2` and a load of `r` per second, requests wait for
-//! `r w^2 (1 + c2) / (2 (1 - r w))` seconds on average (Pollaczek and Khinchine) and are then worked on for `w`.
+//! The queue is what queueing theory calls M/G/1: requests arrive at random, one server works on them in the order of arrival,
+//! and the time it needs for each is drawn from a distribution. The response time rises with the load, slowly at first and
+//! without bound near the capacity, which is 1 divided by the mean work. With mean work `w`, squared coefficient of variation
+//! `c2` and a load of `r` per second, requests wait for `r w^2 (1 + c2) / (2 (1 - r w))` seconds on average (Pollaczek and
+//! Khinchine) and are then worked on for `w`.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -13,22 +13,22 @@ use std::time::Duration;
 use polygraph_link::Nanos;
 use polygraph_traffic::{Distr, Stream};
 
-/// How a device is slower than the machine it runs on. By default it is not.
+/// The model of a device that is slower than the machine on which it runs. By default there are no delays.
 ///
 /// All times have the resolution of the event loop's timers, but errors of the queue do not add up: throughput is exact.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServiceModel {
-    /// Seconds of work for each request, all through one queue with one server.
+    /// Seconds of work for each request, in one queue with one server.
     pub work: Option<Distr>,
-    /// Further seconds of work in the same queue for each request that an origin has to be asked for.
+    /// Further seconds of work in the same queue for each request that is forwarded to an origin.
     pub miss_work: Option<Distr>,
-    /// Latency in seconds that requests have after the queue, all at the same time.
+    /// Latency of requests after the queue in seconds; requests have it in parallel.
     pub latency: Option<Distr>,
-    /// Further latency in seconds of requests that the store answers, after that decision.
+    /// Further latency in seconds of requests that the store answers.
     pub hit_latency: Option<Distr>,
-    /// Further latency in seconds of all other requests, after that decision.
+    /// Further latency in seconds of all other requests.
     pub miss_latency: Option<Distr>,
-    /// From so long after the start on, work and latency are so many times what they were at the start.
+    /// Times after the start, each with a factor by which work and latency at the start are multiplied from then on.
     pub changes: Vec<(Duration, f64)>,
 }
 
@@ -45,12 +45,12 @@ impl ServiceModel {
             .any(|time| time.is_some())
     }
 
-    /// What is wrong with it, if anything.
+    /// The problem of the model, if there is one.
     pub(crate) fn problem(&self) -> Option<&'static str> {
         if self.changes.iter().any(|(_, factor)| !(factor.is_finite() && *factor > 0.0)) {
             Some("a device can be made slower or faster by a positive factor only")
         } else if !self.changes.is_empty() && !self.is_slower() {
-            Some("a device that is as fast as the machine cannot be made slower: give it work or latency")
+            Some("a device without service time cannot be made slower: also configure work or latency")
         } else {
             None
         }
@@ -65,13 +65,13 @@ impl ServiceModel {
 
 /// A device that follows a model, shared by all event loops.
 ///
-/// The queue has one server and no limit. No request waits in a list: the moment at which the server becomes free
-/// again is enough to tell each arrival when it will be served, in the order of arrival.
+/// The queue has one server and no limit. There is no list of waiting requests: the time at which the server becomes
+/// free determines when the next arrival is served.
 #[derive(Debug)]
 pub struct Service {
     model: ServiceModel,
     start: Nanos,
-    /// When everything in the queue is served.
+    /// When all requests in the queue have been served.
     free_at: AtomicU64,
 }
 
@@ -86,24 +86,24 @@ impl Service {
         self.model.is_slower()
     }
 
-    /// When a request that arrives at `now` may be decided upon.
+    /// When the proxy may decide on a request that arrives at `now`.
     pub fn enter(&self, now: Nanos, draws: &RefCell<Stream>) -> Nanos {
         let served = self.queue(&self.model.work, now, draws);
         served + self.draw(&self.model.latency, now, draws)
     }
 
-    /// When a request may be answered or forwarded that was decided upon at `now`; `hit` if the store answers it.
+    /// When a request on which the proxy decided at `now` may be answered or forwarded; `hit` if the store answers it.
     pub fn decided(&self, now: Nanos, hit: bool, draws: &RefCell<Stream>) -> Nanos {
         let latency = if hit { &self.model.hit_latency } else { &self.model.miss_latency };
         now + self.draw(latency, now, draws)
     }
 
-    /// When a request may be forwarded that needs an origin.
+    /// When a request that needs an origin may be forwarded.
     pub fn miss(&self, now: Nanos, draws: &RefCell<Stream>) -> Nanos {
         self.queue(&self.model.miss_work, now, draws)
     }
 
-    /// Enters the queue; returns when the work is done.
+    /// Adds a request to the queue, and returns the time at which its work is done.
     fn queue(&self, work: &Option<Distr>, now: Nanos, draws: &RefCell<Stream>) -> Nanos {
         if work.is_none() {
             return now;
@@ -119,12 +119,12 @@ impl Service {
         let Some(distr) = distr else { return Nanos::ZERO };
         let factor = self.model.factor(now.saturating_sub(self.start));
         let seconds = distr.sample(&mut *draws.borrow_mut()) * factor;
-        // At most thirty years, so that no sum overflows.
+        // At most thirty years, so that sums do not overflow.
         Nanos::new((seconds * 1e9).round().clamp(0.0, 1e18) as u64)
     }
 }
 
-/// A duration in nanoseconds; those beyond 500 years saturate.
+/// A duration in nanoseconds; durations beyond 500 years saturate.
 pub(crate) fn nanos_of(duration: Duration) -> Nanos {
     Nanos::new(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX / 2))
 }

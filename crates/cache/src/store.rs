@@ -1,8 +1,8 @@
 //! The memory store: least recently used replies are evicted first when a limit of bytes would be exceeded.
 //!
-//! One list and one lock for all loops, not shards: the order is then exactly LRU, as cache models assume, and
-//! a cache of any size can hold any object up to its share. The lock is held for a look-up and a few links
-//! (well under a microsecond); keys are hashed before, evicted objects are freed after.
+//! There are one list and one lock for all loops instead of shards, so the order is exactly LRU, as cache models
+//! assume, and a cache of any size can store any object up to its share. The lock is held only for a look-up and a few
+//! links (well under a microsecond); keys are hashed before, and evicted objects are freed afterwards.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -13,38 +13,38 @@ use polygraph_link::Nanos;
 
 use crate::object::Object;
 
-/// One object may take up to one part in so many of the store ...
+/// One object may take up to one part in this many of the store ...
 const OBJECT_SHARE: u64 = 8;
-/// ... and replies still arriving up to that share on top of it, so that memory stays bounded whatever happens.
+/// ... and replies that are still arriving may take the same share in addition, so that memory is always bounded.
 const FILLING_SHARE: u64 = 4;
-/// More variants of one URL than this push out the oldest of them.
+/// Maximum number of variants of one URL; a further one replaces the oldest.
 const MAX_VARIANTS: usize = 16;
-/// A search for any other object ends after so many places.
+/// Maximum number of places that a search for another object visits.
 const MAX_STEPS: usize = 64;
 /// Memory of an index entry, at the load that a hash map has after growing.
 const INDEX_BYTES: u64 = 32;
 
-/// Which stored replies make room for others.
+/// The replacement rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replacement {
-    /// The least recently used.
+    /// Evict the least recently used reply.
     Lru,
-    /// The first that were stored.
+    /// Evict the reply that was stored first.
     Fifo,
 }
 
-/// See the module's text.
+/// The store; see the description of the module.
 #[derive(Debug)]
 pub struct Store {
     lru: Mutex<Lru>,
     capacity: u64,
     replacement: Replacement,
-    /// Makes hashes differ between processes, so that nobody can prepare URLs that collide.
+    /// Makes hashes differ between processes, so that clients cannot prepare URLs that collide.
     seed: u64,
     filling: AtomicU64,
 }
 
-/// The store's own figures.
+/// Counts of the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreFigures {
     /// Bytes taken by stored objects and their bookkeeping.
@@ -53,12 +53,12 @@ pub struct StoreFigures {
     pub objects: u64,
     /// Objects evicted to make room, so far.
     pub evicted: u64,
-    /// When the first of them was evicted.
+    /// When the first object was evicted.
     pub full_at: Option<Nanos>,
 }
 
 impl Store {
-    /// A store for `capacity` bytes, bookkeeping included. `seed` makes its hashes.
+    /// A store for `capacity` bytes, including bookkeeping. `seed` determines its hashes.
     pub fn new(capacity: u64, replacement: Replacement, seed: u64) -> Store {
         Store { lru: Mutex::new(Lru::default()), capacity, replacement, seed, filling: AtomicU64::new(0) }
     }
@@ -78,7 +78,7 @@ impl Store {
         self.lock().get(hash, key, self.replacement == Replacement::Lru, selects)
     }
 
-    /// An object with another key, chosen by the number `place`; `None` if there is none or it is not found soon.
+    /// An object with another key, chosen by the number `place`; `None` if none is found within a few places.
     pub fn another(&self, key: &[u8], place: u64) -> Option<Arc<Object>> {
         let lru = self.lock();
         let start = (place % lru.nodes.len().max(1) as u64) as usize;
@@ -94,7 +94,7 @@ impl Store {
         if bytes > self.capacity || object.body.len() > self.max_body() {
             return false;
         }
-        // Dropped after the lock is given back: freeing memory takes longer than unlinking.
+        // Evicted objects are dropped after the lock is released, because freeing memory takes longer than unlinking.
         let mut lru = self.lock();
         let evicted = lru.evicted;
         let gone = lru.put(object, bytes, self.capacity, replaces);
@@ -111,31 +111,31 @@ impl Store {
         let _gone = self.lock().remove_where(hash, key, |_| true);
     }
 
-    /// Removes this object, if it is still there.
+    /// Removes this object if it is still stored.
     pub fn remove_object(&self, object: &Object) {
         let _gone = self.lock().remove_where(object.hash, &object.key, |stored| std::ptr::eq(stored, object));
     }
 
-    /// Figures of this moment.
+    /// The current counts.
     pub fn figures(&self) -> StoreFigures {
         let lru = self.lock();
         let objects = lru.nodes.len() - lru.free.len();
         StoreFigures { bytes: lru.bytes, objects: objects as u64, evicted: lru.evicted, full_at: lru.full_at }
     }
 
-    /// Asks for room for `bytes` of a reply that is arriving; `None` if too much is arriving already.
+    /// Reserves room for `bytes` of a reply that is arriving; `None` if too much is arriving already.
     pub fn reserve(self: &Arc<Store>, bytes: u64) -> Option<Reservation> {
         let mut reservation = Reservation { store: Arc::clone(self), bytes: 0 };
         reservation.grow_to(bytes).then_some(reservation)
     }
 
     fn lock(&self) -> MutexGuard<'_, Lru> {
-        // Nothing panics while holding the lock, and a benchmark's device should go on if something did.
+        // No code panics while it holds the lock; if it did, the device should continue nevertheless.
         self.lru.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Room for a reply that is arriving; given back when dropped.
+/// Room for a reply that is arriving; released when dropped.
 #[derive(Debug)]
 pub struct Reservation {
     store: Arc<Store>,
@@ -143,8 +143,8 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Extends the reservation to `bytes`; false, and nothing changed, if there is no room or no object may
-    /// be that large.
+    /// Extends the reservation to `bytes`. Returns false, without a change, if there is no room or the object would be
+    /// too large.
     pub fn grow_to(&mut self, bytes: u64) -> bool {
         let more = bytes.saturating_sub(self.bytes);
         if bytes > self.store.max_body() {
@@ -169,7 +169,7 @@ impl Drop for Reservation {
 /// Index of a node; `NONE` for no node.
 type Id = u32;
 const NONE: Id = Id::MAX;
-/// Memory that a stored object takes beside [`Object::bytes`].
+/// Memory that a stored object takes in addition to [`Object::bytes`].
 const STORED_BYTES: u64 = size_of::<Node>() as u64 + INDEX_BYTES;
 
 #[derive(Debug)]
@@ -185,12 +185,12 @@ struct Node {
     sibling: Id,
 }
 
-/// Nodes in a slab, linked twice: in order of use, and per hash.
+/// Nodes in a slab with two kinds of links: in order of use, and by hash.
 #[derive(Debug)]
 struct Lru {
     nodes: Vec<Node>,
     free: Vec<Id>,
-    /// From hash to the newest object with that hash. Keys are compared on the way along the siblings.
+    /// From hash to the newest object with that hash. Keys are compared while siblings are visited.
     index: HashMap<u64, Id, BuildHasherDefault<Identity>>,
     newest: Id,
     oldest: Id,
@@ -263,7 +263,7 @@ impl Lru {
         gone
     }
 
-    /// Leaves room for one more variant among the objects of a hash.
+    /// Makes room for one more variant among the objects of a hash.
     fn cut_variants(&mut self, hash: u64, gone: &mut Vec<Arc<Object>>) {
         let mut count = 0;
         let mut id = self.index.get(&hash).copied().unwrap_or(NONE);
@@ -348,7 +348,7 @@ impl Lru {
     }
 }
 
-/// Keys of the index are hashes already.
+/// The keys of the index are already hashes.
 #[derive(Default)]
 struct Identity(u64);
 

@@ -1,6 +1,6 @@
 //! The target of a proxied request: an absolute `http` URL, its origin and its canonical form.
 
-/// An absolute URL taken apart.
+/// The parts of an absolute URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target<'a> {
     /// Host and port as sent, for the `Host` field.
@@ -9,23 +9,23 @@ pub struct Target<'a> {
     pub host: &'a str,
     /// Port, 80 if the URL names none.
     pub port: u16,
-    /// What follows the authority, without a fragment; may lack the leading slash.
+    /// The part after the authority, without a fragment; may lack the leading slash.
     rest: &'a str,
 }
 
-/// Why a request target is not for this proxy.
+/// Why this proxy does not accept a request target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetError {
-    /// Not an absolute URL, as if the request had been meant for an origin.
+    /// The target is not an absolute URL, as in a request to an origin.
     NotAbsolute,
-    /// Another scheme than `http`.
+    /// The scheme is not `http`.
     Scheme,
     /// The authority is empty, has user information (RFC 9110, section 4.2.4) or a bad port.
     Authority,
 }
 
 impl<'a> Target<'a> {
-    /// Takes a request target apart.
+    /// Parses a request target.
     ///
     /// # Errors
     /// If it is not an absolute `http` URL.
@@ -51,8 +51,8 @@ impl<'a> Target<'a> {
         out.extend_from_slice(self.rest.as_bytes());
     }
 
-    /// Appends the canonical URL, which is equal for equivalent targets (RFC 9110, section 4.2.3): lower-case
-    /// host and explicit port. Paths are left alone.
+    /// Appends the canonical URL, which is equal for equivalent targets (RFC 9110, section 4.2.3): lower-case host
+    /// and explicit port. Paths are not changed.
     pub fn write_key(&self, out: &mut Vec<u8>) {
         out.extend(self.host.bytes().map(|b| b.to_ascii_lowercase()));
         let mut digits = [b'0'; 6];

@@ -1,4 +1,4 @@
-//! What several unit tests use: a proxy without connections, and texts that are nearly messages.
+//! Helpers of several unit tests: a proxy without connections, and texts similar to messages.
 
 use std::future::{Future, ready};
 use std::io;
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use crate::config::ProxyConfig;
 use crate::proxy::{Identity, Proxy, Shared};
 
-/// A link on which time stands still and nothing can be connected.
+/// A link on which time does not advance and no connection can be opened.
 #[derive(Clone)]
 pub struct NoLink;
 
@@ -56,7 +56,7 @@ impl Link for NoLink {
     fn spawn(&self, _: impl Future<Output = ()> + 'static) {}
 }
 
-/// Never made.
+/// A connection that is never created.
 pub enum NoConn {}
 
 impl Conn for NoConn {
@@ -94,7 +94,7 @@ pub fn proxy() -> Proxy<NoLink> {
     Proxy::new(NoLink, Arc::new(shared), 0, Box::new(resolver))
 }
 
-/// Texts near to messages: a message with some bytes replaced, doubled or cut off.
+/// Texts similar to messages: a message with some bytes replaced, repeated or cut off.
 pub fn mangled(base: &'static [u8]) -> impl Strategy<Value = Vec<u8>> {
     let edits = prop::collection::vec((0..base.len(), any::<u8>(), any::<bool>()), 0..6);
     // Half of the cases are cut off somewhere.

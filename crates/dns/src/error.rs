@@ -31,7 +31,7 @@ pub enum DnsError {
     #[error("DNS server failure")]
     ServerFailure,
     /// c132: the name does not exist (NXDOMAIN, rcode 3), or has no address of the requested type.
-    #[error("no such name, or no address of the wanted type")]
+    #[error("no such name, or no address of the requested type")]
     NoName,
     /// c133: the server does not support the query (NOTIMP, rcode 4).
     #[error("DNS server does not support the query")]

@@ -59,7 +59,7 @@ pub enum MapError {
     #[error(transparent)]
     Name(#[from] BadName),
     /// A name where an address is required.
-    #[error("{0} is a name, and a name server needs its IP address")]
+    #[error("{0} is a name; a name server needs its IP address")]
     NameAsAddress(Host),
 }
 

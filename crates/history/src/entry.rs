@@ -1,4 +1,4 @@
-//! What is remembered of a run.
+//! The entry of a run in the index.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -7,14 +7,14 @@ use polygraph_report::run_dir::{MANIFEST, Run, logs_in};
 use polygraph_report::{VerdictOutcome, names};
 use serde_json::{Value, json};
 
-/// What has become of a run.
+/// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunStatus {
-    /// It has a verdict.
+    /// The run has a verdict.
     Judged(VerdictOutcome),
-    /// Its log is still being written.
+    /// The log of the run is still being written.
     Running,
-    /// Its logs cannot be read.
+    /// The logs of the run are unreadable.
     Unreadable,
 }
 
@@ -28,7 +28,7 @@ impl RunStatus {
         }
     }
 
-    /// The standing with that word, in any case.
+    /// The state with this name, in upper or lower case.
     pub fn from_word(word: &str) -> Option<RunStatus> {
         let all = [
             RunStatus::Judged(VerdictOutcome::Valid),
@@ -41,7 +41,7 @@ impl RunStatus {
     }
 }
 
-/// Figures that are remembered: name in the index and in lists for programs, figure.
+/// The figures of an entry: name in the index and in JSON, and name of the figure.
 pub(crate) const FIGURES: [(&str, &str); 10] = [
     ("offered_rate", "baseline.req.rate"),
     ("rate", "ok_xact.rate"),
@@ -55,37 +55,37 @@ pub(crate) const FIGURES: [(&str, &str); 10] = [
     ("seconds", "duration"),
 ];
 
-/// A log that nobody has closed belongs to a run that goes on if it was written to so recently.
+/// A log that was not closed belongs to a run in progress if it was written to within this time.
 const RECENT: Duration = Duration::from_secs(30);
 
-/// What is remembered of a run.
+/// The entry of a run in the index.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IndexedRun {
-    /// Name of its directory.
+    /// Name of the result directory.
     pub name: String,
-    /// When it began, in seconds since 1970.
+    /// Start of the run, in seconds since 1970.
     pub begin_s: i64,
-    /// Its label, may be empty.
+    /// Label; may be empty.
     pub label: String,
-    /// Its workload.
+    /// Name of the workload.
     pub workload: String,
     /// The device, as far as it is known; may be empty.
     pub device: String,
     /// Version of the program.
     pub version: String,
-    /// Its verdict.
+    /// Verdict or state.
     pub standing: RunStatus,
-    /// Who was the limit, for example `server`; empty if nobody was.
+    /// The limiting party, for example `server`; empty if there is none.
     pub limit: String,
     /// The first reason of the verdict; empty if there is none.
     pub reason: String,
-    /// Figures of the phase that results come from, in the order of the index; `None` where undefined.
+    /// Headline figures in the order of the index; `None` where undefined.
     figures: [Option<f64>; FIGURES.len()],
-    /// Size and age of its files when it was read.
+    /// Size and modification time of the files when the entry was made.
     pub(crate) stamp: Stamp,
 }
 
-/// What changes when files of a run change.
+/// A stamp that changes when files of a run change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) bytes: i64,
@@ -93,7 +93,7 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    /// Of the logs and the manifest in a directory; `None` if it holds no run.
+    /// The stamp of the logs and the manifest in a directory; `None` if the directory contains no run.
     pub(crate) fn of(directory: &Path) -> Option<Stamp> {
         let mut files = logs_in(directory).ok()?;
         files.push(directory.join(MANIFEST));
@@ -121,7 +121,7 @@ impl Stamp {
 }
 
 impl IndexedRun {
-    /// What is to be remembered of a run.
+    /// Makes the entry of a run.
     pub fn of(run: &Run) -> IndexedRun {
         IndexedRun::with(run, Stamp::of(&run.path).unwrap_or_default())
     }
@@ -153,7 +153,7 @@ impl IndexedRun {
         }
     }
 
-    /// Reads the run in `directory`, which had this stamp before. One that cannot be read has an entry too.
+    /// Reads the run in `directory`, which had this stamp before. An unreadable run has an entry, too.
     pub(crate) fn read(directory: &Path, stamp: Stamp) -> IndexedRun {
         match Run::open(directory) {
             Ok(run) => IndexedRun::with(&run, stamp),
@@ -173,7 +173,7 @@ impl IndexedRun {
         }
     }
 
-    /// The verdict in a word or two, with who was the limit: `INVALID (server)`.
+    /// The verdict with the limiting party, for example `INVALID (server)`.
     pub fn verdict(&self) -> String {
         let limit = if self.limit.is_empty() { String::new() } else { format!(" ({})", self.limit) };
         format!("{}{limit}", self.standing.word())
@@ -205,7 +205,7 @@ impl IndexedRun {
         })
     }
 
-    /// For other programs; undefined figures are null.
+    /// The entry as JSON; undefined figures are null.
     pub fn json(&self) -> Value {
         let mut all = json!({
             "name": self.name,

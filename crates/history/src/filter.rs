@@ -1,24 +1,24 @@
-//! Which runs are to be listed.
+//! Selects the runs to list.
 
 use crate::entry::{IndexedRun, RunStatus};
 
-/// Which runs are to be listed; by default all.
+/// Selects the runs to list; by default all.
 #[derive(Clone, Debug, Default)]
 pub struct RunFilter {
-    /// The workload contains this, in any case.
+    /// The workload must contain this text, in upper or lower case.
     pub workload: Option<String>,
-    /// The device contains this, in any case.
+    /// The device must contain this text, in upper or lower case.
     pub device: Option<String>,
-    /// The label or the directory's name contains this, in any case.
+    /// The label or the directory's name must contain this text, in upper or lower case.
     pub name: Option<String>,
-    /// What has become of it.
+    /// The required state.
     pub standing: Option<RunStatus>,
-    /// It began at that time or later, in seconds since 1970.
+    /// The earliest start, in seconds since 1970.
     pub since_s: Option<i64>,
 }
 
 impl RunFilter {
-    /// Whether a run is wanted.
+    /// Whether the filter selects a run.
     pub fn wants(&self, entry: &IndexedRun) -> bool {
         let contains = |wanted: &Option<String>, texts: &[&String]| {
             wanted.as_ref().is_none_or(|wanted| {

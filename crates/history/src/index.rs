@@ -14,9 +14,9 @@ use crate::filter::RunFilter;
 
 /// Name of the index in a directory of runs.
 pub const FILE: &str = ".runs.sqlite";
-/// Changes with the columns. An index of another version is read anew from the runs.
+/// Version of the columns. An index of another version is rebuilt from the runs.
 const VERSION: i64 = 2;
-/// How long to wait for others who write.
+/// How long to wait for other writers.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The index of a directory of runs.
@@ -24,15 +24,15 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Index {
     directory: PathBuf,
     database: Connection,
-    /// Runs that go on: they are not remembered, for they will be something else tomorrow.
+    /// Runs in progress, which are not stored because they will change.
     running: Vec<IndexedRun>,
 }
 
 impl Index {
-    /// Opens the index of a directory, or begins one. A file that is damaged or of another version is replaced.
+    /// Opens or creates the index of a directory. A file that is damaged or of another version is replaced.
     ///
     /// # Errors
-    /// If it can be neither used nor replaced.
+    /// If the file can be neither used nor replaced.
     pub fn open(directory: &Path) -> Result<Index, IndexError> {
         let path = directory.join(FILE);
         let opened = Connection::open(&path).and_then(prepare);
@@ -47,16 +47,16 @@ impl Index {
         Ok(Index { directory: directory.to_owned(), database, running: Vec::new() })
     }
 
-    /// An index that lives as long as the process: for directories that nobody may write to.
+    /// An index in memory, for directories without write access.
     ///
     /// # Errors
-    /// If there is not even memory.
+    /// If memory cannot be allocated.
     pub fn in_memory(directory: &Path) -> Result<Index, IndexError> {
         let database = Connection::open_in_memory().and_then(prepare)?;
         Ok(Index { directory: directory.to_owned(), database, running: Vec::new() })
     }
 
-    /// Reads all runs anew, whatever the index says of them. It stays the same file, for others may have it open.
+    /// Reads all runs again. The file is not replaced, because other processes may have it open.
     ///
     /// # Errors
     /// If the directory cannot be read, or the index cannot be written.
@@ -66,7 +66,7 @@ impl Index {
         Ok(index)
     }
 
-    /// Remembers a run. What was remembered of it before is forgotten.
+    /// Stores the entry of a run in place of an earlier one.
     ///
     /// # Errors
     /// If the index cannot be written.
@@ -74,7 +74,7 @@ impl Index {
         Ok(insert(&self.database, entry)?)
     }
 
-    /// Reads runs that are new or have changed, and forgets those that are gone.
+    /// Reads new and changed runs, and deletes the entries of removed ones.
     ///
     /// # Errors
     /// If the directory cannot be read, or the index cannot be written.
@@ -82,12 +82,13 @@ impl Index {
         self.read(|remembered, stamp| remembered != Some(stamp))
     }
 
-    /// Reads runs that are stale, given the stamp that is remembered of them and that of their files, and forgets those
-    /// that are gone.
+    /// Reads runs that are stale, given the stamps of their entries and of their files, and deletes the entries of
+    /// removed runs.
     fn read(&mut self, is_stale: impl Fn(Option<&Stamp>, &Stamp) -> bool) -> Result<(), IndexError> {
         let directory = self.directory.clone();
         let wrong = |source| IndexError::Directory { path: directory.display().to_string(), source };
-        // First what is known, then what is there: a run that others add in between is not taken for gone.
+        // The entries are listed before the directories, so that a run that another process adds in between does not
+        // count as removed.
         let mut known: HashMap<String, Stamp> = HashMap::new();
         for entry in self.entries()? {
             known.insert(entry.name, entry.stamp);
@@ -95,13 +96,13 @@ impl Index {
         let mut there: HashMap<String, Stamp> = HashMap::new();
         for entry in std::fs::read_dir(&directory).map_err(wrong)? {
             let path = entry.map_err(wrong)?.path();
-            // Names that are no text could not be given on a command line either.
+            // Names that are not UTF-8 are ignored.
             let name = path.file_name().and_then(|name| name.to_str());
             if let (Some(name), Some(stamp)) = (name, Stamp::of(&path)) {
                 there.insert(name.to_owned(), stamp);
             }
         }
-        // Reading takes long; nobody else should wait meanwhile.
+        // Reading takes long; other processes should not have to wait.
         let (running, new): (Vec<IndexedRun>, Vec<IndexedRun>) = there
             .iter()
             .filter(|(name, stamp)| is_stale(known.get(*name), stamp))
@@ -124,7 +125,7 @@ impl Index {
         Ok(())
     }
 
-    /// The runs that a filter wants, in the order in which they began.
+    /// The runs that a filter selects, in the order of their starts.
     ///
     /// # Errors
     /// If the index cannot be read.
@@ -142,7 +143,7 @@ impl Index {
     }
 }
 
-/// Whether a database file is of no use as it is.
+/// Whether a database file must be replaced.
 fn is_damaged(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt))
         || matches!(error, rusqlite::Error::InvalidColumnType(..) | rusqlite::Error::InvalidColumnName(_))
@@ -157,10 +158,10 @@ fn remove(path: &Path) -> Result<(), IndexError> {
     }
 }
 
-/// Makes a connection ready: the table is there, and the file is sound.
+/// Prepares a connection: creates the table if necessary, and checks the file.
 fn prepare(mut database: Connection) -> rusqlite::Result<Connection> {
     database.busy_timeout(PATIENCE)?;
-    // What a power failure destroys is read again from the runs.
+    // Data lost in a power failure is read again from the runs.
     database.pragma_update(None, "synchronous", "OFF")?;
     let transaction = database.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let version: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
@@ -177,7 +178,7 @@ fn prepare(mut database: Connection) -> rusqlite::Result<Connection> {
     transaction.commit()?;
     let sound: Option<String> =
         database.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).optional()?;
-    // Reads every column once, so that a table of another make is found now and not in the middle of a list.
+    // Reads every column once, so that a table of another form is detected now and not in the middle of a list.
     database
         .prepare("SELECT * FROM runs")?
         .query_map([], IndexedRun::from_row)?

@@ -4,10 +4,10 @@
 //! result directories --Entry::of--> index (.runs.sqlite beside them) --Filter--> lists
 //! ```
 //!
-//! The directories are the truth, the index only remembers what is in them, because reading the logs of a hundred runs
-//! takes long. So it may be lost, damaged or stale at any time: [`Index::refresh`] reads what is new or changed and
-//! forgets what is gone, and a file that is no index is replaced. Runs add themselves when they end, several at a time if
-//! need be; what goes wrong then is for [`Index::refresh`] to mend.
+//! The result directories are authoritative; the index only caches their contents, because reading the logs of a
+//! hundred runs takes long. The index may be lost, damaged or stale at any time: [`Index::refresh`] reads new and
+//! changed runs and deletes the entries of removed ones, and a file that is not an index is replaced. Runs add
+//! themselves when they end, possibly several at the same time; if that fails, the next [`Index::refresh`] adds them.
 
 mod entry;
 mod filter;
@@ -48,7 +48,7 @@ pub enum IndexError {
 /// Adds a run that has just ended to the index beside its result directory.
 ///
 /// # Errors
-/// If the index cannot be written. Nothing is lost: the next list reads the run itself.
+/// If the index cannot be written. The run is not lost, because the next list reads it.
 pub fn record(run: &Run) -> Result<(), IndexError> {
     let directory =
         run.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -124,9 +124,12 @@ use CallResult as Y;
 use Param as P;
 
 calls! {
-    Int "int" Both [P::NumberOrText] RestArgs::None, Y::One(B::Int), "int(x)" "Cuts a float towards zero, or reads an integer from a string."
-    Float "float" Both [P::NumberOrText] RestArgs::None, Y::One(B::Float), "float(x)" "Makes a float of an int, or reads one from a string."
-    Undef "undef" Both [] RestArgs::None, Y::One(B::Undef), "undef()" "No value. Only as a whole right-hand side; marks parameters that the user must set."
+    Int "int" Both [P::NumberOrText] RestArgs::None, Y::One(B::Int), "int(x)" "Truncates a float towards zero, or reads an \
+        integer from a string."
+    Float "float" Both [P::NumberOrText] RestArgs::None, Y::One(B::Float), "float(x)" "Converts an int to a float, or reads a \
+        float from a string."
+    Undef "undef" Both [] RestArgs::None, Y::One(B::Undef), "undef()" "No value; allowed only as a whole right-hand side. \
+        Marks parameters that the user must set."
     Count "count" Both [P::Container] RestArgs::None, Y::One(B::Int), "count(array)" "Number of items of an array or range, nested ones included."
     Min "min" Both [P::Comparable] RestArgs::Many, Y::First, "min(a, ...)" "The smallest argument."
     Max "max" Both [P::Comparable] RestArgs::Many, Y::First, "max(a, ...)" "The greatest argument."
@@ -137,21 +140,27 @@ calls! {
     Logn "logn" Both [P::Drawn, P::Drawn] RestArgs::None, Y::DistrOfFirst, "logn(mean, deviation)" "Distribution: log-normal with this actual mean and deviation."
     Zipf "zipf" Both [P::Drawn] RestArgs::None, Y::DistrOfFirst, "zipf(n)" "Distribution: values 1 to n, k with a probability proportional to ln((k+1)/k)."
     Seq "seq" Both [P::Drawn] RestArgs::None, Y::DistrOfFirst, "seq(first)" "Distribution: first, first+1, and so on."
-    Table "table" Both [P::Str] RestArgs::Maybe(P::Str), Y::SomeDistr, "table(file) or table(file, \"type\")" "Distribution defined by a file of bins; with a type, that must be the type of the file."
-    PopUnif "popUnif" Both [] RestArgs::None, Y::One(B::PopDistr), "popUnif()" "Popularity: all known objects alike."
+    Table "table" Both [P::Str] RestArgs::Maybe(P::Str), Y::SomeDistr, "table(file) or table(file, \"type\")" "Distribution \
+        defined by a file of bins. If a type is given, the file must have this type."
+    PopUnif "popUnif" Both [] RestArgs::None, Y::One(B::PopDistr), "popUnif()" "Popularity: all known objects are equally popular."
     PopZipf "popZipf" Both [P::Number] RestArgs::None, Y::One(B::PopDistr), "popZipf(skew)" "Popularity: recent objects are popular; skew 1 is classic."
-    RobotAddrs "robotAddrs" Both [P::Scheme, P::Record(Rec::Bench)] RestArgs::None, Y::Many(B::Addr), "robotAddrs(scheme, bench)" "Addresses of robots by an address scheme."
-    ServerAddrs "serverAddrs" Both [P::Scheme, P::Record(Rec::Bench)] RestArgs::None, Y::Many(B::Addr), "serverAddrs(scheme, bench)" "Addresses of servers by an address scheme."
-    ProxyAddrs "proxyAddrs" Both [P::Scheme, P::Record(Rec::Bench)] RestArgs::None, Y::Many(B::Addr), "proxyAddrs(scheme, bench)" "Addresses of proxies by an address scheme."
+    RobotAddrs "robotAddrs" Both [P::Scheme, P::Record(Rec::Bench)] RestArgs::None, Y::Many(B::Addr), "robotAddrs(scheme, bench)" "Addresses of robots, computed by an address scheme."
+    ServerAddrs "serverAddrs" Both [P::Scheme, P::Record(Rec::Bench)] RestArgs::None, Y::Many(B::Addr), "serverAddrs(scheme, bench)" "Addresses of servers, computed by an address scheme."
+    ProxyAddrs "proxyAddrs" Both [P::Scheme, P::Record(Rec::Bench)] RestArgs::None, Y::Many(B::Addr), "proxyAddrs(scheme, bench)" "Addresses of proxies, computed by an address scheme."
     ClientHostCount "clientHostCount" Both [P::Record(Rec::Bench)] RestArgs::None, Y::One(B::Int), "clientHostCount(bench)" "Number of client machines: peak_req_rate / client_side.max_host_load, rounded up."
     IpsToNames "ipsToNames" Both [P::Container, P::Str] RestArgs::None, Y::Many(B::Addr), "ipsToNames(addresses, template)" "Names for IPs. A plain template is the domain of generated names; `${dashed_ip}`, `${worker}` and `${port}` are replaced (write `:${port}` at the end to keep the port)."
     ZoneDomains "zoneDomains" Both [P::Str, P::Container] RestArgs::None, Y::Many(B::Addr), "zoneDomains(file, addresses)" "For each IP the name of a matching A or AAAA record of a zone file."
     TracedHosts "tracedHosts" Both [P::Str] RestArgs::None, Y::Many(B::Addr), "tracedHosts(file)" "The distinct hosts of the URLs in a trace, without ports; IPs first."
-    DynamicName "dynamicName" Both [P::Addr, P::Number] RestArgs::None, Y::One(B::DynName), "dynamicName(address, probability)" "A name that brings ever new host names: this share of new objects gets a new one."
+    DynamicName "dynamicName" Both [P::Addr, P::Number] RestArgs::None, Y::One(B::DynName), "dynamicName(address, probability)" "A \
+        name that stands for ever more host names: this share of new objects gets a new host name."
     Dynamize "dynamize" Both [P::Container, P::Number] RestArgs::None, Y::Many(B::DynName), "dynamize(array, probability)" "dynamicName() of every element; probabilities are kept."
     SetAddrPort "setAddrPort" Both [P::Container, P::Int] RestArgs::None, Y::Many(B::Addr), "setAddrPort(array, port)" "A flattened copy with another port; a negative one removes it. Probabilities are kept."
-    Select "select" Both [P::Container, P::Int] RestArgs::None, Y::First, "select(array, n)" "n random items, none twice before all were used. Repeatable: depends on the global seed."
-    Credentials "credentials" Both [P::Int, P::Str] RestArgs::None, Y::Many(B::Str), "credentials(n, space)" "n reproducible pairs `user:password`, which depend on the global seed. They are other ones than those of Polygraph 4, whose random numbers are not reproduced: accounts made for it do not fit. `polygraph accounts` gives them as htpasswd and LDIF."
+    Select "select" Both [P::Container, P::Int] RestArgs::None, Y::First, "select(array, n)" "n random items; no item is \
+        repeated before all were used. Repeatable: depends on the global seed."
+    Credentials "credentials" Both [P::Int, P::Str] RestArgs::None, Y::Many(B::Str), "credentials(n, space)" "n reproducible \
+        pairs `user:password`, which depend on the global seed. They differ from those of Polygraph 4, whose random numbers \
+        are not reproduced, so accounts made for Polygraph 4 do not work. `polygraph accounts` prints them as htpasswd or \
+        LDIF."
     AnyOf "anyOf" Both [P::Container] RestArgs::None, Y::One(B::Re), "anyOf(array)" "A regular expression that matches if any of these does."
     UniqId "uniqId" Both [] RestArgs::None, Y::One(B::UniqId), "uniqId()" "A fresh identifier, different in each process."
     System "system" Both [P::Str] RestArgs::None, Y::One(B::Str), "system(command)" "The output of a shell command; needs --allow_exec."
@@ -161,21 +170,24 @@ calls! {
     Schedule "schedule" Static [P::Schedulable] RestArgs::Many, Y::Nothing, "schedule(x, ...)" "Appends phases and samples to the schedule."
     WorkingSetLength "working_set_length" Static [P::Time] RestArgs::None, Y::Nothing, "working_set_length(time)" "Freezes the working set after this time."
     WorkingSetCap "working_set_cap" Static [P::Int] RestArgs::None, Y::Nothing, "working_set_cap(count)" "Freezes the working set after this many fill objects of a process."
-    Compat "compat" Static [P::Str] RestArgs::None, Y::Nothing, "compat(version)" "Which objects robots ask for follows the rules of another version: \"4.9\" for comparison with results of the original, \"none\" for the own rules, which judge devices. `--compat` wins."
+    Compat "compat" Static [P::Str] RestArgs::None, Y::Nothing, "compat(version)" "Robots choose objects by the rules of \
+        another version: \"4.9\" for comparison with results of the original, \"none\" for the rules of this program. The \
+        option `--compat` takes precedence."
     NoteSubstitutes "note_substitutes" Static [P::Container] RestArgs::Many, Y::Nothing, "note_substitutes(addresses, ...)" "Each argument is a group of interchangeable addresses."
-    Print "print" Both [P::Any] RestArgs::Many, Y::Nothing, "print(x, ...)" "Prints its arguments on a line."
+    Print "print" Both [P::Any] RestArgs::Many, Y::Nothing, "print(x, ...)" "Prints its arguments on one line."
 
     CurrentSample "currentSample" Every [] RestArgs::None, Y::One(B::Record(Rec::StatSample)), "currentSample()" "Statistics since the last reset of this watchdog."
     CurrentPhase "currentPhase" Script [] RestArgs::None, Y::One(B::Record(Rec::StatSample)), "currentPhase()" "Statistics of the phase so far."
-    CurrentLoadFactor "currentLoadFactor" Script [] RestArgs::None, Y::One(B::Float), "currentLoadFactor()" "The present load factor."
-    CurrentPopulusFactor "currentPopulusFactor" Script [] RestArgs::None, Y::One(B::Float), "currentPopulusFactor()" "The present populus factor."
+    CurrentLoadFactor "currentLoadFactor" Script [] RestArgs::None, Y::One(B::Float), "currentLoadFactor()" "The current load factor."
+    CurrentPopulusFactor "currentPopulusFactor" Script [] RestArgs::None, Y::One(B::Float), "currentPopulusFactor()" "The current populus factor."
     ChangeLoadFactorBy "changeLoadFactorBy" Script [P::Number] RestArgs::None, Y::Nothing, "changeLoadFactorBy(delta)" "Multiplies the load factor by 1 + delta, within 0..1."
     ChangePopulusFactorBy "changePopulusFactorBy" Script [P::Number] RestArgs::None, Y::Nothing, "changePopulusFactorBy(delta)" "Multiplies the populus factor by 1 + delta, within 0..1."
     SetLoadFactorTo "setLoadFactorTo" Script [P::Number] RestArgs::None, Y::Nothing, "setLoadFactorTo(factor)" "Sets the load factor, within 0..1."
     SetPopulusFactorTo "setPopulusFactorTo" Script [P::Number] RestArgs::None, Y::Nothing, "setPopulusFactorTo(factor)" "Sets the populus factor, within 0..1."
-    SetSamplingGoalTo "setSamplingGoalTo" Every [P::Record(Rec::Goal)] RestArgs::None, Y::Nothing, "setSamplingGoalTo(goal)" "A new goal for this watchdog."
+    SetSamplingGoalTo "setSamplingGoalTo" Every [P::Record(Rec::Goal)] RestArgs::None, Y::Nothing, "setSamplingGoalTo(goal)" "Sets a new goal for this watchdog."
     ReachedPositiveGoal "reachedPositiveGoal" Script [] RestArgs::Maybe(P::Str), Y::Nothing, "reachedPositiveGoal([reason])" "Ends the phase as if its positive goal were met."
-    PrintV "printV" Script [P::Int, P::Any] RestArgs::Many, Y::Nothing, "printV(level, x, ...)" "Prints at a level of verbosity of the console."
+    PrintV "printV" Script [P::Int, P::Any] RestArgs::Many, Y::Nothing, "printV(level, x, ...)" "Prints its arguments if the \
+        verbosity of the console is at least this level."
 }
 
 impl Builtin {
@@ -190,14 +202,14 @@ pub fn find(name: &str) -> Option<&'static CallDef> {
     CALLS.iter().find(|def| def.name == name)
 }
 
-/// The replacement of a call that older programs use.
+/// Advice about a call that older programs use.
 pub fn replacement(name: &str) -> Option<&'static str> {
     Some(match name {
-        "worker" => "Worker()",
-        "hostedUrls" => "tracedHosts()",
-        "pmUnif" => "popUnif()",
-        "pmZipf" => "popZipf()",
-        "currentTime" | "execute" | "place" => "nothing; it is no longer part of the language",
+        "worker" => "use Worker()",
+        "hostedUrls" => "use tracedHosts()",
+        "pmUnif" => "use popUnif()",
+        "pmZipf" => "use popZipf()",
+        "currentTime" | "execute" | "place" => "this call was removed from the language",
         _ => return None,
     })
 }

@@ -54,22 +54,23 @@ macro_rules! codes {
 
 codes! {
 FileNotFound "E0101" Error "a file cannot be found"
-"The main file and every `#include` are looked up as written (relative to the current directory of the process), \
-then in each directory given with --cfg_dirs, in order, then beside the file that asks for it and in the directory \
-`include` there. The message lists every place that was tried and how the file came to be included."
+"The main file and every `#include` are looked up as written (relative to the current directory of the process), then in each \
+directory given with --cfg_dirs, in order, then in the directory of the including file and in its subdirectory `include`. The \
+message lists every place that was tried, and the chain of inclusions."
 BadDirective "E0102" Error "a line that starts with `#` is not a directive"
-"A `#` as the very first character of a line starts a directive, and the only directive is\n\n    #include \"file\"\n\n\
-A line with nothing but `#` is ignored. A `#` anywhere else is an error; comments start with `//`."
+"A `#` as the very first character of a line starts a directive, and the only directive is\n\n    #include \
+\"file\"\n\n\
+A line that contains only `#` is ignored. A `#` anywhere else is an error; comments start with `//`."
 IncludeTooDeep "E0103" Error "files include each other too deeply or too often"
-"At most 256 sources may be open at once, and there is a limit to the number of inclusions in all. A file that \
-includes itself, directly or through others, always ends here. There is no include-once rule."
+"At most 256 files may be open at once, and the total number of inclusions is limited. A file that includes itself, directly \
+or through other files, always reaches one of these limits. There is no include-once rule."
 CommandNotAllowed "E0104" Error "a command would have to be run"
-"Back-quoted commands and system() run a program when the workload is read. Since a workload is often somebody \
-else's file, that happens only with --allow_exec."
+"Back-quoted commands and system() run a program when the workload is read. Workloads often come from other people, so \
+commands are run only with --allow_exec."
 CommandFailed "E0105" Error "a command failed"
 "A back-quoted command or system() ended with a status other than zero or could not be started."
 SourceTooLarge "E0106" Error "the program is too large"
-"All texts of one program together may have 64 MB."
+"All files of a program together may have at most 64 MB."
 UnterminatedComment "E0107" Error "a block comment has no end"
 "Block comments nest: each `/*` needs its own `*/`. The message shows where the open comment starts."
 NestedComment "W0108" Warning "a block comment inside a block comment"
@@ -79,7 +80,7 @@ Unreadable "E0109" Error "a file cannot be read"
 BadDataFile "E0110" Error "a data file is unusable"
 "A file named in a call (a table of a distribution, a zone file, a trace) could not be read or does not have the \
 expected form."
-Unexpected "E0201" Error "something else was expected here"
+Unexpected "E0201" Error "an unexpected word or sign"
 "The parser found a word or sign that is not allowed here. Statements end with `;`, also `Type x = { ... };`. There are \
 no loops, no user-defined functions, and no trailing commas."
 IllegalCharacter "E0202" Error "an illegal character"
@@ -90,7 +91,7 @@ MissingSemicolon "E0204" Error "a `;` is missing"
 "Every statement ends with `;`, also a declaration with a block: `Robot R = { ... };`. No `;` is needed after `if`, \
 `every` and bare blocks."
 NestingTooDeep "E0205" Error "brackets are nested too deeply"
-"Blocks, arrays, parentheses and prefix operators may be nested 100 levels deep."
+"Blocks, arrays, parentheses and prefix operators may be nested at most 100 levels deep."
 ElseIf "E0206" Error "there is no `else if`"
 "Both branches of an `if` are blocks. Put the second `if` inside the block of `else`."
 TokenTooLong "E0207" Error "a word is too long"
@@ -99,9 +100,9 @@ BadAddress "E0301" Error "a malformed address"
 "An address is `[ifname::]host[:port][/subnet]`. The host is an IPv4 address, an IPv6 address in brackets or a name. \
 A subnet is 1..32 for IPv4 and 1..128 for IPv6 and not allowed for names. A port is a number up to 65535."
 BadRange "E0302" Error "a malformed range"
-"Ranges are written `n-m` with n not greater than m: in all octets of an IPv4 address but the first, in the groups of \
-an IPv6 address (hexadecimal), in ports, and in brackets in names and strings: `www[1-5].org`, \"user[1-100]\". One \
-range per group, no lists, no steps."
+"Ranges are written `n-m` where n is not greater than m: in all octets of an IPv4 address but the first, in the groups of \
+an IPv6 address (hexadecimal), in ports, and in brackets in names and strings: `www[1-5].org`, \"user[1-100]\". One range \
+per group, no lists, no steps."
 BadTime "E0303" Error "a malformed absolute time"
 "An absolute time is 'YYYY/MM/DD', 'YYYY/MM/DD HH:MM' or 'YYYY/MM/DD HH:MM:SS', in UTC, with exactly that many digits."
 BadHeader "E0304" Error "a malformed MIME header"
@@ -109,7 +110,7 @@ BadHeader "E0304" Error "a malformed MIME header"
 name must not be empty."
 BadNumber "E0305" Error "a malformed number"
 "Numbers start with a digit. A unit or `%` directly follows a number without an exponent: `1.5sec`, `10KB`, `55%`."
-PartialByte "E0306" Error "bits that make no whole bytes"
+PartialByte "E0306" Error "a number of bits that is not a whole number of bytes"
 "Sizes are whole bytes, so a number of bits must be a multiple of 8."
 IntTooLarge "E0307" Error "an integer is too large"
 "Integers have 32 bits: up to 2147483647. Write `3000000000.0` for a float or use a unit (3GB)."
@@ -190,24 +191,24 @@ BadCount "E0703" Error "a count that is too small"
 "A cloning factor must not be negative; counts given to select(), credentials() and the like must be at least 1."
 BadPort "E0704" Error "a port that does not exist"
 "Ports are 1..65535. A negative port given to setAddrPort() removes the port."
-NotDivisible "E0705" Error "a group assignment that does not come out even"
-"Without probabilities the items on the right are dealt in equal consecutive slices, so their number must be a \
+NotDivisible "E0705" Error "a group assignment that cannot be divided evenly"
+"Without probabilities the items on the right are distributed in equal consecutive slices, so their number must be a \
 multiple of the number of targets on the left."
 TooManyItems "E0706" Error "too many items"
-"Ranges, clones and arrays are limited in the number of items they may stand for, and so is the number of items that \
-one program may compute in all. Millions of agents are possible, billions are not."
+"The number of items of a range, a clone or an array is limited, and so is the total number of items that a program may \
+compute. Millions of agents are possible, billions are not."
 TooDeep "E0707" Error "values are nested too deeply"
-"Arrays in arrays and records in records may be nested 64 levels deep."
+"Arrays in arrays and records in records may be nested at most 64 levels deep."
 BadDistribution "E0708" Error "a distribution with impossible parameters"
 "The parameters of the distribution contradict each other or its nature, such as a mean that is not positive or an \
 upper bound below the lower one."
-IntDivision "W0710" Warning "a division of ints that leaves nothing"
+IntDivision "W0710" Warning "a division of ints whose result is 0"
 "`55/80` is 0, because the quotient of two ints is an int. For a fraction, one of the two must be a float: `55.0/80`, or \
 shares: `55%/80%`."
-Accounts "N0711" Note "credentials() makes accounts of its own"
-"Names and passwords that credentials() makes depend on its arguments and on the global seed. They differ from \
-those of Polygraph 4, whose random numbers are not reproduced, so accounts made for Polygraph 4 do not work. To get \
-accounts for the device, run\n\n    polygraph accounts FILE --format htpasswd\n    polygraph accounts FILE --format ldif"
+Accounts "N0711" Note "credentials() creates accounts of its own"
+"Names and passwords that credentials() creates depend on its arguments and on the global seed. They differ from those \
+of Polygraph 4, whose random numbers are not reproduced, so accounts made for Polygraph 4 do not work. To get accounts \
+for the device, run\n\n    polygraph accounts FILE --format htpasswd\n    polygraph accounts FILE --format ldif"
 SelectCycles "W0709" Warning "select() returns items repeatedly"
 "More items are requested than there are. After each item has been returned once, items are repeated."
 UnknownCall "E0801" Error "an unknown call"
@@ -259,16 +260,16 @@ BadServerAddress "E1202" Error "an unusable server address"
 DirectAccess "E1203" Error "direct_access does not match contents"
 "Unless direct_access has its own probabilities, each of its entries must occur exactly once in contents, from which \
 it takes its share."
-ServerAdvice "W1204" Warning "a server with a doubtful setting"
+ServerAdvice "W1204" Warning "a server with a questionable setting"
 "The server can run but a setting has less effect than it seems."
 ContentIncomplete "E1301" Error "a content lacks settings"
 "A content needs a size distribution, a content database or a document root, and some settings need a companion; the \
 message names what is missing."
 ContentConflict "E1302" Error "settings of a content contradict each other"
 "For example a content database together with a document root."
-MissingFile "W1303" Warning "a file that the workload names is not there"
-"Content databases, document roots, texts to insert and traces are read when a test starts, from the directory that the \
-program is started in. `check` verifies that they exist on this machine; they may exist on another one."
+MissingFile "W1303" Warning "a file that the workload names is missing"
+"Content databases, document roots, texts to insert and traces are read when a test starts, from the directory in which the \
+program is started. `check` verifies that they exist on this machine; they may still exist on another machine."
 UnknownWord "E1401" Error "an unknown word in a selector"
 "Some string arrays select among known words; the message lists them."
 UnqualifiedExpires "E1402" Error "an expiration time without a base"
@@ -279,7 +280,7 @@ BadPart "E1403" Error "unusable settings of a record"
 BadMap "E1404" Error "an unusable address map"
 "A map has either one name for many addresses, or at least as many names as addresses. Maps must not overlap, and \
 addresses must be IPs."
-PartAdvice "W1405" Warning "a doubtful setting of a record"
+PartAdvice "W1405" Warning "a questionable setting of a record"
 "The setting is legal but probably not intended."
 BadAddresses "E1406" Error "unusable agent addresses"
 "Robots have IP addresses without ports; servers have IP addresses with ports."
@@ -295,7 +296,7 @@ NothingUsed "W1503" Warning "the program uses no agents"
 NotSupported "E1601" Error "not supported by this implementation"
 "The language has this feature, but the engine does not support it. It is an error so that no setting is ignored silently."
 TooManyFindings "N1602" Note "more findings"
-"The list of findings ends here; correct some and check again."
+"The list of findings is limited; correct some of them and check again."
 Ports "W1701" Warning "few ports for many connections"
 "A client address has about 28,000 ports to one server address, and each closed connection keeps its port for a minute. \
 Use more addresses, longer connections, or a larger port range."

@@ -192,7 +192,7 @@ pub fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .filter(|name| *name != word && name.len().abs_diff(word.len()) <= limit)
         .map(|name| (distance(word, name), name))
         .filter(|(distance, _)| *distance <= limit)
-        // The first letter is seldom wrong.
+        // The first letter is rarely wrong.
         .min_by_key(|(distance, name)| (*distance, name.as_bytes().first() != word.as_bytes().first()))
         .map(|(_, name)| name);
     // The start of a name is a good hint even if much is missing: `addr` for `addresses`.

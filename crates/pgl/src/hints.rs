@@ -80,14 +80,14 @@ pub fn how(ty: Ty) -> String {
     }
     match ty.base {
         Base::Bool => "a bool is `yes` or `no`".to_owned(),
-        Base::Int => "an int is a number without point and unit, such as `5`".to_owned(),
+        Base::Int => "an int is a number without a decimal point or unit, such as `5`".to_owned(),
         Base::Float => "write a share such as `80%`, or a number such as `0.8`".to_owned(),
-        Base::Str => format!("text stands in double quotes: `{an_example}`"),
+        Base::Str => format!("text is written in double quotes: `{an_example}`"),
         Base::Time => "a time is a number with a unit: `3sec`, `500ms`, `10min`".to_owned(),
         Base::Size => "a size is a number with a unit: `13KB`, `500Byte`, `1GB`".to_owned(),
         Base::Rate => format!("a rate is a division: `{an_example}`"),
         Base::Bwidth => format!("a bandwidth is a size divided by a time: `{an_example}`"),
-        Base::Addr => format!("an address stands in single quotes: `{an_example}`"),
+        Base::Addr => format!("an address is written in single quotes: `{an_example}`"),
         Base::PopDistr => "write `popUnif()`, or `popZipf(1)` where 1 is the skew".to_owned(),
         Base::Distr(domain) => {
             let [a, b] = amounts(domain);
@@ -122,7 +122,7 @@ pub fn instead(from: Ty, to: Ty, expr: &Expr) -> String {
     }
     let how = how(to);
     match (from.base, to.base) {
-        _ if from.array && !to.array => format!("a single value is wanted here, not an array; {how}"),
+        _ if from.array && !to.array => format!("this must be a single value, not an array; {how}"),
         (Base::Distr(_), Base::PopDistr) => {
             format!("{how}; zipf() and unif() make distributions of numbers")
         }
@@ -131,7 +131,7 @@ pub fn instead(from: Ty, to: Ty, expr: &Expr) -> String {
             "read a number from a string with int(x) or float(x)".to_owned()
         }
         (Base::AddrRange, Base::Addr) if !to.array => {
-            "this is a range of addresses; a single one is wanted: `'10.0.0.1:80'`".to_owned()
+            "this is a range of addresses; write a single address: `'10.0.0.1:80'`".to_owned()
         }
         _ => how,
     }
@@ -172,15 +172,15 @@ fn rewritten(from: Ty, to: Ty, expr: &Expr) -> Option<String> {
         (_, Base::Bwidth) if number => format!("a bandwidth is a division: `{text}Kb/sec`"),
         (Base::Time, Base::Rate) => format!("one event in this time is the rate `1/{text}`"),
         (Base::Size, Base::Bwidth) => format!("a bandwidth is a size per time: `{text}/sec`"),
-        (_, Base::Str) if number => format!("text stands in double quotes: `\"{text}\"`"),
+        (_, Base::Str) if number => format!("text is written in double quotes: `\"{text}\"`"),
         (Base::Addr, Base::Str) => {
-            format!("text stands in double quotes: `\"{}\"`", text.trim_matches('\''))
+            format!("text is written in double quotes: `\"{}\"`", text.trim_matches('\''))
         }
         (Base::Str, Base::Addr) => {
-            format!("an address stands in single quotes: `'{}'`", text.trim_matches('"'))
+            format!("an address is written in single quotes: `'{}'`", text.trim_matches('"'))
         }
         (Base::Str, Base::Int | Base::Float) if text.trim_matches('"').parse::<f64>().is_ok() => {
-            format!("a number has no quotes: `{}`", text.trim_matches('"'))
+            format!("a number is written without quotes: `{}`", text.trim_matches('"'))
         }
         _ => return None,
     })

@@ -1,4 +1,4 @@
-//! Which parts of an object a range request asks for (`docs/reference/models.md`, "Ranges").
+//! The parts of an object that a range request selects (`docs/reference/models.md`, "Ranges").
 
 use crate::distr::Distr;
 use crate::rng::Random;

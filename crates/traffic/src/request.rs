@@ -4,7 +4,7 @@ use crate::popularity::PopModel;
 use crate::ranges::RangeRule;
 use crate::selector::Selector;
 
-/// What a request asks for besides the object.
+/// The kind of a request, in addition to its object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum RequestKind {
     /// The object, unconditionally. Only these requests contribute to hit ratios.

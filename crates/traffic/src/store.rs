@@ -39,7 +39,7 @@ pub enum StoreError {
         found: u8,
     },
     /// Bytes are missing at the end.
-    #[error("the working set is cut short: {found} of {expected} bytes are there; store it again")]
+    #[error("the working set is truncated: {found} of {expected} bytes exist; store it again")]
     Truncated {
         /// The number of bytes in the file.
         found: usize,
@@ -239,7 +239,7 @@ impl Fingerprints {
         match self.contents.iter().zip(&now.contents).find(|(was, is)| was != is) {
             Some(((name, _), _)) => other(format!("content type {name} had other settings")),
             None if self.direct != now.direct => {
-                other("what can be asked for at its servers (direct_access) was different".to_owned())
+                other("the contents that robots request directly (direct_access) were different".to_owned())
             }
             None => Ok(()),
         }

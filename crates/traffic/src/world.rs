@@ -1,5 +1,5 @@
-//! Worlds: which objects exist, and which of them a repeated request may ask for (`docs/reference/models.md`,
-//! "Worlds and working sets").
+//! Worlds: the existing objects, and those that a repeated request may choose (`docs/reference/models.md`, "Worlds
+//! and working sets").
 
 use std::collections::VecDeque;
 

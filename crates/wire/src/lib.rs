@@ -14,7 +14,7 @@
 //! * [`markup`], [`raw_uris`], [`entities`]: links in bodies.
 //! * [`preflight`]: the request that is sent before a test.
 //! * [`date`]: HTTP dates; [`decimal`]: numbers.
-//! * [`range`]: byte ranges asked for and carried (RFC 9110, section 14).
+//! * [`range`]: byte ranges in requests and replies (RFC 9110, section 14).
 //! * [`multipart`]: several ranges in one body.
 
 pub mod auth;

@@ -30,7 +30,7 @@ pub enum MultipartError {
     #[error("bad head of a part")]
     Part,
     /// c86: text behind a boundary.
-    #[error("unexpected text behind a boundary")]
+    #[error("unexpected text after a boundary")]
     Garbage,
     /// c87: a line or the head of a part is too long.
     #[error("head or line of a part is too long")]

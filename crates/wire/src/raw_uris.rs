@@ -15,7 +15,7 @@ pub struct UriScanner {
 enum State {
     #[default]
     Outside,
-    /// The text at hand is the beginning of `http://` or `https://`.
+    /// The current text is the beginning of `http://` or `https://`.
     Beginning,
     /// Between the two slashes and the next: brackets belong to the URL.
     Host,

@@ -93,7 +93,7 @@ impl Checker<'_> {
         let args: Vec<Expr> = call.args.iter().map(|arg| self.part(arg, wanted)).collect();
         let Some(def) = self.call_def(call, &args) else { return poison(span) };
         if !def.is_function() {
-            let text = format!("`{}` yields no value; it is a statement of its own", def.name);
+            let text = format!("`{}` returns no value; write it as a separate statement", def.name);
             self.report(Diagnostic::new(Code::NotAllowedHere, call.span, text));
             return poison(span);
         }
@@ -157,7 +157,7 @@ impl Checker<'_> {
         let found = share(left).zip(number(right)).map(|found| (found, right.span));
         let found = found.or_else(|| share(right).zip(number(left)).map(|found| (found, left.span)));
         let Some(((member, number), at)) = found.filter(|_| compares) else { return };
-        let text = format!("`{}` is a share, and no share is {number}", member.path);
+        let text = format!("`{}` is a share, which cannot be {number}", member.path);
         let help = format!("for {number} percent write `{number}%`");
         self.report(Diagnostic::new(Code::ShareAsNumber, at, text).help(help));
     }
@@ -197,12 +197,12 @@ pub(crate) fn no_operator(
             .note("undef() is allowed only as a whole right-hand side");
     }
     if left.base == Base::Qualifier {
-        let text = format!("a qualifier stands before a time distribution, not before {}", an(&r));
+        let text = format!("a qualifier must be followed by a time distribution, not by {}", an(&r));
         return Diagnostic::new(Code::BadQualifier, right_at, text)
             .help("write `nmt + const(1hour)`, or `nmt + 0` for no gap");
     }
     if op == BinaryOp::Clone {
-        let text = format!("the factor of `**` is an int, not {}", an(&r));
+        let text = format!("the factor of `**` must be an int, not {}", an(&r));
         return Diagnostic::new(Code::BadCloneFactor, right_at, text);
     }
     let text = format!("there is no `{sign_text}` between {} and {}", an(&l), an(&r));
@@ -213,14 +213,13 @@ pub(crate) fn no_operator(
     if equality && (left.base == Base::Str || right.base == Base::Str) {
         finding = finding.help("strings cannot be compared");
     } else if equality && matches!(left.base, Base::Float | Base::Rate | Base::Bwidth) {
-        finding =
-            finding.help("compare with `<=` and `>=`; equality of computed numbers is a matter of luck");
+        finding = finding.help("compare with `<=` and `>=`; computed numbers are rarely exactly equal");
     } else if left.base == Base::AddrRange {
         finding = finding.help("put the range into an array first: `['...'] + x`");
     } else if op == BinaryOp::Add && left.base == Base::Str {
         finding = finding.help("strings cannot be joined; print() takes several arguments");
     } else if left.base == Base::Int && matches!(right.base, Base::Time | Base::Size | Base::Rate) {
-        finding = finding.help("only on the right does `0` stand for a time, size or rate");
+        finding = finding.help("`0` can stand for a time, size or rate only on the right");
     }
     finding
 }
@@ -243,7 +242,7 @@ fn bad_unit(literal: &tree::BadUnit, wanted: Option<Ty>, span: Span) -> Diagnost
     let known: &[&str] = match wanted {
         Some(Base::Float | Base::Distr(Domain::Float)) => {
             return finding
-                .note("a number without a unit, or a share with `%`, is wanted here")
+                .note("this must be a number without a unit, or a share with `%`")
                 .help(format!("write a share such as `{number}%`, or a number such as `0.8`"));
         }
         Some(Base::Int | Base::Distr(Domain::Int)) => {

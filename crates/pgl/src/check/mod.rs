@@ -137,7 +137,7 @@ impl<'a> Checker<'a> {
         let ty = self.declared_type(ty, array);
         if name.words.len() > 1 {
             let text = format!("`{}` cannot be declared: only plain names can", name.text());
-            let help = format!("fields exist already, assign: `{} = ...;`", name.text());
+            let help = format!("the field already exists; assign a value to it: `{} = ...;`", name.text());
             self.report(Diagnostic::new(Code::DottedDeclaration, name.span(), text).help(help));
             self.right_alone(init);
             return Stmt::Poison(None);
@@ -239,7 +239,7 @@ impl<'a> Checker<'a> {
             self.contexts[inner].place.as_ref().is_some_and(|place| field_of(place.ty, &word.text).is_some());
         if own_field {
             let text = format!(
-                "the variable `{}` will never be found: this block has a field of that name",
+                "the variable `{}` can never be used, because this block has a field of that name",
                 word.text
             );
             self.report(Diagnostic::new(Code::Shadows, word.span, text).help("choose another name"));
@@ -249,8 +249,10 @@ impl<'a> Checker<'a> {
         let hidden = outer.iter().rev().find_map(|context| context.locals.get(&word.text));
         if let Some(hidden) = hidden {
             let first = self.program.vars[hidden.0 as usize].span;
-            let text = format!("`{}` hides a variable further out", word.text);
-            self.report(Diagnostic::new(Code::Shadows, word.span, text).also(first, "this one is hidden"));
+            let text = format!("`{}` hides a variable of an enclosing block", word.text);
+            self.report(
+                Diagnostic::new(Code::Shadows, word.span, text).also(first, "this variable is hidden"),
+            );
         }
     }
 
@@ -386,7 +388,7 @@ impl<'a> Checker<'a> {
                 format!("`{name}` is not a function or procedure"),
             );
             finding = match calls::replacement(name) {
-                Some(now) => finding.help(format!("it is now {now}")),
+                Some(advice) => finding.help(advice),
                 None => finding.did_you_mean(name, calls::CALLS.iter().map(|def| def.name)),
             };
             self.report(finding);
@@ -444,7 +446,7 @@ impl<'a> Checker<'a> {
             !condition.ty.array && matches!(condition.ty.base, Base::Bool | Base::Int | Base::Unknown);
         if !is_truth {
             let found = an(&condition.ty.to_string());
-            let text = format!("a condition is true or false, and this is {found}");
+            let text = format!("a condition must be true or false, but this is {found}");
             self.report(Diagnostic::new(Code::BadCondition, condition.span, text));
         }
         let innermost = self.contexts.len() - 1;
@@ -519,7 +521,7 @@ impl<'a> Checker<'a> {
         let good_word =
             |word: &&str| !word.is_empty() && word.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_');
         if !words.iter().all(good_word) {
-            let text = format!("`{}` is not a name that could be set", setting.name);
+            let text = format!("`{}` is not a name that can be set", setting.name);
             self.report(Diagnostic::new(Code::BadSetting, None, text));
             return;
         }

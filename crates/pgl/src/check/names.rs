@@ -227,11 +227,11 @@ impl Checker<'_> {
         let word = &path.words[0];
         if let Some(unit) = syntax::bare_unit(&word.text).filter(|_| reading && path.words.len() == 1) {
             let text = format!(
-                "unknown name `{}`: no variable, and no unit that stands without a number",
+                "unknown name `{}`: neither a variable nor a unit that can be used without a number",
                 word.text
             );
             let finding = Diagnostic::new(Code::UndeclaredName, word.span, text)
-                .note(format!("without a number stand {}", syntax::BARE.join(" ")))
+                .note(format!("these units can be used without a number: {}", syntax::BARE.join(" ")))
                 .help(format!("write `{unit}`"));
             return (finding, None);
         }

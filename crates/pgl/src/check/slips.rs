@@ -25,7 +25,7 @@ impl Checker<'_> {
         let Some((name, var)) = name else { return };
         let declared = self.program.vars[var.0 as usize].span;
         let field = self.program.name(target);
-        let text = format!("`{name}` is the field `{field}` here, which is set from itself");
+        let text = format!("`{name}` refers to the field `{field}` here, so the field is assigned to itself");
         let finding = Diagnostic::new(Code::Shadows, read.span, text)
             .also(declared, "this variable is hidden by the field of the same name")
             .help(format!(

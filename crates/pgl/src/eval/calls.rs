@@ -251,7 +251,7 @@ impl Evaluator<'_> {
             && other != domain
             && !matches!(other, Domain::Int | Domain::Float)
         {
-            let text = format!("{} does not go with {}", an(other.name()), an(domain.name()));
+            let text = format!("{} cannot be combined with {}", an(other.name()), an(domain.name()));
             return self.report(Diagnostic::new(Code::BadDistribution, args[1].span, text));
         }
         let second = second.map_or(0.0, |(_, amount)| amount);
@@ -261,7 +261,7 @@ impl Evaluator<'_> {
             Builtin::Norm if second < 0.0 => Some((1, "the deviation must not be negative")),
             Builtin::Logn if first <= 0.0 => Some((0, "the mean of logn() must be positive")),
             Builtin::Logn if second < 0.0 => Some((1, "the deviation must not be negative")),
-            Builtin::Zipf if first < 1.0 => Some((0, "zipf() needs at least 1")),
+            Builtin::Zipf if first < 1.0 => Some((0, "the parameter of zipf() must be at least 1")),
             _ => None,
         };
         if let Some((index, text)) = wrong {
@@ -324,7 +324,7 @@ impl Evaluator<'_> {
             other => wrong = Some(other),
         });
         if let Some(wrong) = wrong {
-            let text = format!("{call}() takes addresses, and one item is {}", an(&wrong.ty().to_string()));
+            let text = format!("{call}() takes addresses, but one item is {}", an(&wrong.ty().to_string()));
             self.report(Diagnostic::new(Code::WrongArgument, span, text));
             return None;
         }
@@ -402,7 +402,7 @@ impl Evaluator<'_> {
             return self.report(Diagnostic::new(Code::WrongArgument, span, text));
         };
         let Host::Name(name) = &addr.host else {
-            let text = format!("{} is an IP address, and only names can be dynamic", addr.host);
+            let text = format!("{} is an IP address, but only names can be dynamic", addr.host);
             return self.report(Diagnostic::new(Code::WrongArgument, span, text));
         };
         let mask = format!(".{}", name.trim_start_matches('*').trim_start_matches('.'));
@@ -466,7 +466,7 @@ impl Evaluator<'_> {
             return self.report(Diagnostic::new(Code::BadCount, args[0].span, text));
         }
         if count > items.len() {
-            let text = format!("{count} items are selected from {}: some come repeatedly", items.len());
+            let text = format!("{count} items are selected from {}: some are repeated", items.len());
             self.report(Diagnostic::new(Code::SelectCycles, args[1].span, text));
         }
         let mut chosen = Vec::with_capacity(count);
@@ -486,7 +486,7 @@ impl Evaluator<'_> {
         match usize::try_from(count) {
             Ok(count) if count > 0 => Some(count),
             _ => {
-                let text = format!("the count must be at least 1, and it is {count}");
+                let text = format!("the count must be at least 1, but it is {count}");
                 self.report(Diagnostic::new(Code::BadCount, span, text));
                 None
             }
@@ -506,8 +506,8 @@ impl Evaluator<'_> {
         };
         let pairs: Vec<Value> = (0..count).map(|index| pair(self, index)).collect();
         if !std::mem::replace(&mut self.told_accounts, true) {
-            let text = "these accounts are others than those that Polygraph 4 makes";
-            let help = "give them to the device: `polygraph accounts FILE --format htpasswd` (or `ldif`)";
+            let text = "these accounts differ from those that Polygraph 4 creates";
+            let help = "create them on the device: `polygraph accounts FILE --format htpasswd` (or `ldif`)";
             self.report(Diagnostic::new(Code::Accounts, args[0].span, text).help(help));
         }
         match Array::of(pairs) {
@@ -554,7 +554,11 @@ impl Evaluator<'_> {
         }
         match self.loader.run(command) {
             Ok(output) if output.len() <= self.options.limits.source_bytes => Value::Str(output.into()),
-            Ok(_) => self.report(Diagnostic::new(Code::CommandFailed, span, "the command printed too much")),
+            Ok(_) => self.report(Diagnostic::new(
+                Code::CommandFailed,
+                span,
+                "the output of the command is too long",
+            )),
             Err(error) => {
                 let text = format!("the command failed: {error}");
                 self.report(Diagnostic::new(Code::CommandFailed, span, text))

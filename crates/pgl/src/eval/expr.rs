@@ -60,7 +60,7 @@ impl Evaluator<'_> {
                 );
                 if let Some(name) = &self.target {
                     finding = finding.help(format!(
-                        "replace undef() in the file, or give the whole with `--set {name}=VALUE`"
+                        "replace undef() in the file, or set the whole value with `--set {name}=VALUE`"
                     ));
                 }
                 self.report(finding)
@@ -108,13 +108,12 @@ impl Evaluator<'_> {
             return;
         };
         if *a != 0 && self.wanted.is_some_and(makes_fraction) {
-            let text = format!("{a}/{b} is 0: a division of ints leaves the fraction out");
+            let text = format!("{a}/{b} is 0: a division of ints drops the fraction");
             let mut finding = Diagnostic::new(Code::IntDivision, span, text);
             finding = match self.wanted {
-                Some(Base::Float | Base::Distr(Domain::Float)) if a.abs() < 100 && b.abs() <= 100 => {
-                    finding.help(format!("for the fraction write `{a}.0/{b}`, and for shares `{a}%/{b}%`"))
-                }
-                _ => finding.help(format!("for the fraction write a float: `{a}.0/{b}`")),
+                Some(Base::Float | Base::Distr(Domain::Float)) if a.abs() < 100 && b.abs() <= 100 => finding
+                    .help(format!("to keep the fraction, write `{a}.0/{b}`, or `{a}%/{b}%` for shares")),
+                _ => finding.help(format!("to keep the fraction, write a float: `{a}.0/{b}`")),
             };
             self.report(finding);
         }
@@ -133,7 +132,7 @@ impl Evaluator<'_> {
                 let finding = no_operator(op, sign, left.0.ty(), left.1, right.0.ty(), right.1);
                 match right.0 {
                     Value::Int(n) if *n != 0 => {
-                        finding.note(format!("only 0 stands for a quantity; this is {n}"))
+                        finding.note(format!("only 0 can stand for a quantity; this is {n}"))
                     }
                     _ => finding,
                 }
@@ -151,7 +150,7 @@ impl Evaluator<'_> {
                 .label(format!("this is {}", show(right.0))),
             OpError::NegativeClone(n) => {
                 let text = format!("{n} copies cannot be made");
-                Diagnostic::new(Code::BadCount, right.1, text).help("the factor of `**` is 0 or more")
+                Diagnostic::new(Code::BadCount, right.1, text).help("the factor of `**` must be 0 or more")
             }
             OpError::Limit(limit) => return self.limit(limit, left.1.to(right.1)),
         };

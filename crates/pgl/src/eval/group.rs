@@ -61,9 +61,10 @@ impl Evaluator<'_> {
     ) -> Option<Vec<usize>> {
         if targets.iter().all(|(_, prob)| prob.is_none()) {
             if !count.is_multiple_of(targets.len()) {
-                let text = format!("{count} items cannot be dealt evenly to {} targets", targets.len());
+                let text =
+                    format!("{count} items cannot be distributed evenly among {} targets", targets.len());
                 let finding = Diagnostic::new(Code::NotDivisible, at, text)
-                    .help("with probabilities, `[a: 30%, b] = ...`, they need not come out even");
+                    .help("with probabilities, `[a: 30%, b] = ...`, the numbers need not match");
                 self.report(finding);
                 return None;
             }

@@ -173,7 +173,7 @@ impl Evaluator<'_> {
             // The amount is unknown.
             None => live.env.print(
                 PRINT_LEVEL + 1,
-                format!("{}(): no change, for the amount is unknown", call.def().name),
+                format!("{}(): no change, because the amount is unknown", call.def().name),
             ),
         }
     }
@@ -185,7 +185,10 @@ struct NoFiles;
 
 impl Loader for NoFiles {
     fn read(&self, _path: &str) -> io::Result<Vec<u8>> {
-        Err(io::Error::new(io::ErrorKind::Unsupported, "scripts read no files; read it outside of scripts"))
+        Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "scripts cannot read files; read the file outside of scripts",
+        ))
     }
 }
 

@@ -151,7 +151,7 @@ impl Evaluator<'_> {
         }
         if !self.exhausted {
             let text = "the program computes too many array items";
-            let note = format!("all its arrays together may have {} items", self.options.limits.work);
+            let note = format!("all its arrays together may have at most {} items", self.options.limits.work);
             self.report(Diagnostic::new(Code::TooManyItems, span, text).note(note));
         }
         self.exhausted = true;
@@ -160,10 +160,10 @@ impl Evaluator<'_> {
 
     fn limit(&mut self, limit: ArrayLimit, span: Span) -> Value {
         let finding = match limit {
-            ArrayLimit::Items => Diagnostic::new(Code::TooManyItems, span, "this would be too many items")
-                .note(format!("an array or range may stand for {} items", crate::value::MAX_ITEMS)),
+            ArrayLimit::Items => Diagnostic::new(Code::TooManyItems, span, "too many items")
+                .note(format!("an array or range may have at most {} items", crate::value::MAX_ITEMS)),
             ArrayLimit::Depth => Diagnostic::new(Code::TooDeep, span, "values are nested too deeply here")
-                .note(format!("arrays and records may be nested {MAX_DEPTH} levels deep")),
+                .note(format!("arrays and records may be nested at most {MAX_DEPTH} levels deep")),
         };
         self.report(finding)
     }
@@ -306,7 +306,7 @@ impl Evaluator<'_> {
                 let mut finding = crate::check::no_conversion(from, to, name, expr);
                 if let (Value::Int(n), false) = (&value, to.array) {
                     finding = finding
-                        .note(format!("only the int 0 stands for {}; this is {n}", an(&to.to_string())));
+                        .note(format!("only the int 0 can stand for {}; this is {n}", an(&to.to_string())));
                 }
                 self.report(finding)
             }
@@ -326,7 +326,7 @@ impl Evaluator<'_> {
         let found = an(&wrong.ty().to_string());
         let span = element_span(expr, to).unwrap_or(expr.span);
         let wanted = Ty::one(to.base).to_string();
-        let text = format!("all elements of `{name}` must be of type {wanted}, and one is {found}");
+        let text = format!("all elements of `{name}` must be of type {wanted}, but one is {found}");
         let mut finding = Diagnostic::new(Code::WrongElement, span, text);
         if span == expr.span {
             finding = finding.note(format!("the element is {}", shorten(&show(&wrong))));
@@ -382,7 +382,7 @@ impl Evaluator<'_> {
         for (index, (place, _)) in self.program.settings.iter().enumerate() {
             if !self.applied[index] {
                 let text = format!("the setting of `{}` was never used", self.name(place));
-                let help = "its declaration stands in a branch that is not taken";
+                let help = "its declaration is in a branch that is not taken";
                 self.report(Diagnostic::new(Code::BadSetting, None, text).help(help));
             }
         }
@@ -487,11 +487,11 @@ impl Evaluator<'_> {
         // The diagnostic would be dropped, and searching the program takes long.
         let below = if self.out.is_full() { None } else { self.program.given_below(place) };
         if let Some(below) = below {
-            let help = "a value is copied where it is read: move the line that gives it before this one";
-            return self.report(finding.also(below, "it is given a value only here").help(help));
+            let help = "a value is copied when it is read: move the line that assigns it before this one";
+            return self.report(finding.also(below, "it is assigned only here").help(help));
         }
         if self.assigned_at(place).is_none() && !place.fields.is_empty() {
-            finding = finding.note(format!("`{name}` was never given a value"));
+            finding = finding.note(format!("`{name}` was never assigned a value"));
         }
         // A field hides a variable of its name, which is easy to overlook if the field is undefined.
         let word = self.sources.slice(place.span);
@@ -620,7 +620,7 @@ fn store(slot: &mut Slot, fields: &[u16], value: Value, at: Span) -> Result<(), 
             set_addr_field(Arc::make_mut(addr), *field, &value).map_err(Some)
         }
         Value::Poison => Err(None),
-        _ => Err(Some("`{}` cannot be set: what it belongs to is undefined")),
+        _ => Err(Some("`{}` cannot be set: the value that contains it is undefined")),
     }
 }
 

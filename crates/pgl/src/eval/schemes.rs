@@ -141,7 +141,7 @@ impl Evaluator<'_> {
             };
             finding = finding.help(format!("set `{name}`{kind}: `{name} = {example};`, or {set}"));
         }
-        self.report(finding.note("settings in the file count only if they stand before this call"))
+        self.report(finding.note("settings in the file take effect only if they precede this call"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the server knows about a document: diagnostics, names and their meanings.
+//! The analysis of a document: diagnostics, names and their meanings.
 
 use crate::Options;
 use crate::check::hir::{Program, Reference};

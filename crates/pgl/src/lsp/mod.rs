@@ -95,8 +95,8 @@ fn read(input: &mut impl BufRead) -> io::Result<Incoming> {
     input.by_ref().take(length as u64).read_to_end(&mut body)?;
     Ok(match serde_json::from_slice(&body) {
         Ok(message @ Json::Object(_)) => Incoming::Message(message),
-        Ok(_) => Incoming::Bad(INVALID_REQUEST, "a message is no object".to_owned()),
-        Err(error) => Incoming::Bad(PARSE_ERROR, format!("a message is no JSON: {error}")),
+        Ok(_) => Incoming::Bad(INVALID_REQUEST, "a message is not an object".to_owned()),
+        Err(error) => Incoming::Bad(PARSE_ERROR, format!("a message is not JSON: {error}")),
     })
 }
 

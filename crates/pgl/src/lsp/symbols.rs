@@ -111,7 +111,7 @@ pub fn rename(analysis: &Analysis, offset: u32, name: &str, loader: &dyn Loader)
         return Err("only variables have names that can be changed".to_owned());
     };
     if !is_name(name) {
-        return Err(format!("`{name}` is no name for a variable"));
+        return Err(format!("`{name}` is not a valid name of a variable"));
     }
     let found = uses(analysis, &Symbol::Var(*var));
     let mut spans: BTreeMap<u32, Vec<Span>> = BTreeMap::new();

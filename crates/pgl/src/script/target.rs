@@ -1,4 +1,4 @@
-//! What phase scripts see of a running test, and how they change it.
+//! The interface of phase scripts to a running test: statistics, and changes of the load.
 
 use std::fmt;
 use std::sync::Arc;

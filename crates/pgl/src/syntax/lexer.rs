@@ -31,9 +31,10 @@ pub fn lex_some(text: &str, most: usize, file: FileId, out: &mut Diagnostics) ->
         let token = if too_long { Token::Bad } else { token };
         solid += usize::from(!token.is_trivia());
         if solid > most {
-            let text = "the program has more words and signs than there is room for";
-            let finding = Diagnostic::new(Code::SourceTooLarge, Span::new(file, start, lexer.at), text)
-                .help("write long lists as ranges, such as `'10.1.0-3.1-250:80'`, or make them with a call");
+            let text = "the program has too many words and signs";
+            let finding = Diagnostic::new(Code::SourceTooLarge, Span::new(file, start, lexer.at), text).help(
+                "write long lists as ranges, such as `'10.1.0-3.1-250:80'`, or compute them with a call",
+            );
             lexer.out.push(finding);
             break;
         }
@@ -307,7 +308,7 @@ impl Lexer<'_> {
         finding = match sign {
             '&' => finding.help("the logical operator is `&&`"),
             '|' => finding.help("the logical operator is `||`"),
-            '$' | '~' | '\\' | '@' | '?' => finding.help("text belongs into quotes"),
+            '$' | '~' | '\\' | '@' | '?' => finding.help("text must be in quotes"),
             _ => finding,
         };
         self.out.push(finding);

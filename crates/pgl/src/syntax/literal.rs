@@ -74,7 +74,7 @@ pub fn float(text: &str, span: Span) -> Result {
 pub fn percent(text: &str, span: Span) -> Result {
     let digits = text.trim_end_matches('%');
     if digits.contains('e') {
-        return fail(Code::BadNumber, span, "a percentage has no exponent");
+        return fail(Code::BadNumber, span, "a percentage cannot have an exponent");
     }
     match digits.parse::<f64>() {
         Ok(value) if value.is_finite() => Ok(Value::Float(value / 100.0)),
@@ -98,7 +98,7 @@ pub fn measure(text: &str, span: Span) -> Result {
     }
     let (number, unit) = text.split_at(split);
     if exponent {
-        let text = "a number with a unit has no exponent";
+        let text = "a number with a unit cannot have an exponent";
         return fail(Code::BadNumber, span, text);
     }
     with_unit(number, unit, span)
@@ -121,8 +121,12 @@ fn with_unit(number: &str, unit: &str, span: Span) -> Result {
                 let bits = (bits + scale / 2) / scale;
                 if bits % 8 != 0 {
                     return Err(Box::new(
-                        Diagnostic::new(Code::PartialByte, span, format!("{bits} bits make no whole bytes"))
-                            .help("a number of bits must be a multiple of 8"),
+                        Diagnostic::new(
+                            Code::PartialByte,
+                            span,
+                            format!("{bits} bits are not a whole number of bytes"),
+                        )
+                        .help("a number of bits must be a multiple of 8"),
                     ));
                 }
                 bits / 8

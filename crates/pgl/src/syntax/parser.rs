@@ -253,7 +253,7 @@ impl<'a> Parser<'a> {
         let (open, before) = missing.map_or((open, None), |(open, before)| (open, Some(before)));
         let finding = Diagnostic::new(Code::Unexpected, self.span(), "a block is not closed")
             .label("the program ends here")
-            .also(open, "this block has no end of its own")
+            .also(open, "this block is not closed")
             .also_at(before, "a `}` is probably missing before this")
             .help("close the block with `};` where its last field is set");
         self.report(finding);
@@ -480,7 +480,7 @@ impl<'a> Parser<'a> {
     fn not_associative(&mut self, op: BinaryOp, span: Span) {
         let text = format!("`{}` cannot follow another operator of its kind", op.sign());
         let mut finding =
-            Diagnostic::new(Code::Unexpected, span, text).help("use parentheses to say what is meant");
+            Diagnostic::new(Code::Unexpected, span, text).help("use parentheses to make the order clear");
         if matches!(op, BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge) {
             finding = finding.help("`a < b < c` is written `a < b && b < c`");
         }
@@ -564,7 +564,7 @@ impl<'a> Parser<'a> {
             {
                 let number = self.tokens[self.at + 1].span;
                 let help = format!("write `0.{}`", self.text(number));
-                let text = "a number has a digit before its point";
+                let text = "a number must have a digit before its decimal point";
                 self.report(Diagnostic::new(Code::BadNumber, span.to(number), text).help(help));
                 self.at += 2;
                 ExprKind::Error

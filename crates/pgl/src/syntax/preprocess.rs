@@ -174,7 +174,7 @@ impl Preprocessor<'_> {
                     false => format!("`{path}` includes itself through other files"),
                 };
                 let finding = Diagnostic::new(Code::IncludeTooDeep, span, text)
-                    .help("remove this line; what several files need stands in a file of its own");
+                    .help("remove this line; put declarations that several files need into a separate file");
                 self.out.push(finding);
                 return true;
             }
@@ -186,7 +186,7 @@ impl Preprocessor<'_> {
     fn open(&mut self, name: &str, text: String, span: Span) {
         if self.bytes.saturating_add(text.len()) > self.options.limits.source_bytes {
             let limit = self.options.limits.source_bytes;
-            let text = format!("the program would have more than {limit} bytes with this");
+            let text = format!("with this file, the program would have more than {limit} bytes");
             self.out.push(Diagnostic::new(Code::SourceTooLarge, span, text));
             return;
         }
@@ -270,7 +270,7 @@ pub fn find(
         finding = finding.note(format!("tried `{path}`"));
     }
     if options.search_path.is_empty() && !absolute {
-        finding = finding.help("give the directories to search with --cfg_dirs");
+        finding = finding.help("name the directories to search with --cfg_dirs");
     }
     Err(Box::new(finding))
 }

@@ -44,7 +44,7 @@ fn has_bracket(text: &str) -> bool {
 }
 
 fn too_many(span: Span) -> Result {
-    Err(Box::new(Diagnostic::new(Code::TooManyItems, span, "this range stands for too many items")))
+    Err(Box::new(Diagnostic::new(Code::TooManyItems, span, "this range has too many items")))
 }
 
 /// The value of `'...'`; `text` includes the quotes. The content determines the type.
@@ -98,7 +98,7 @@ fn header(text: &str, span: Span) -> Result {
         return bad("the first colon of a MIME header must be followed by a blank");
     }
     if name.contains([' ', '\t']) {
-        return bad("the name of a MIME header has no blanks");
+        return bad("the name of a MIME header must not contain blanks");
     }
     let value = value.trim();
     let mut record = (*fresh(Rec::MimeHeader)).clone();
@@ -171,7 +171,7 @@ pub fn regex(
     let (re, flags) = (&body[..end], &body[end + 1..]);
     let known = MatchScope::ALL.iter().find(|(word, _)| *word == scope);
     let warning = known.is_none().then(|| {
-        Diagnostic::new(Code::UnknownScope, span, format!("`{scope}` is not a scope, it is taken as url"))
+        Diagnostic::new(Code::UnknownScope, span, format!("`{scope}` is not a scope and is taken as url"))
             .did_you_mean(scope, MatchScope::ALL.iter().map(|(word, _)| *word))
     });
     let scope = known.map_or(MatchScope::Url, |(_, scope)| *scope);

@@ -20,7 +20,7 @@ pub fn of(before: &[Tok], rest: &[Tok], sources: &SourceMap) -> Option<String> {
     let is_number = |tok: &Tok| matches!(tok.token, Token::Int | Token::Float);
     match (last.map(|tok| tok.token), here.token) {
         (Some(Token::Percent), Token::Int) => {
-            Some("`7%3` is `7%` followed by `3`; for the remainder write `7 % 3` with blanks".to_owned())
+            Some("`7%3` is `7%` followed by `3`; for the remainder, write `7 % 3` with blanks".to_owned())
         }
         (Some(Token::Int | Token::Float | Token::Measure), Token::Ident) if text(here) == "per" => {
             let unit = rest.get(1).filter(|tok| tok.token == Token::Ident).map_or("sec", text);
@@ -28,21 +28,25 @@ pub fn of(before: &[Tok], rest: &[Tok], sources: &SourceMap) -> Option<String> {
         }
         (Some(Token::Int | Token::Float), Token::Ident) => {
             let unit = usual(text(here))?;
-            Some(format!("a unit stands directly behind its number: `{}{unit}`", text(last?)))
+            Some(format!("a unit must directly follow its number: `{}{unit}`", text(last?)))
         }
         (Some(Token::Modulo), _) => {
             let number = before.iter().rev().nth(1).filter(|tok| is_number(tok))?;
-            Some(format!("a percent sign stands directly behind its number: `{}%`", text(number)))
+            Some(format!("a percent sign must directly follow its number: `{}%`", text(number)))
         }
         (Some(Token::Ident), Token::Colon) => {
-            Some(format!("a value is given with `=`: `{} = ...;`", text(last?)))
+            Some(format!("a value is assigned with `=`: `{} = ...;`", text(last?)))
         }
         (Some(Token::Ident), Token::Str | Token::Quoted | Token::Int | Token::Float | Token::Measure)
             if calls::find(text(last?)).is_some() =>
         {
-            Some(format!("what is given to a call stands in parentheses: `{}({});`", text(last?), text(here)))
+            Some(format!(
+                "the arguments of a call are written in parentheses: `{}({});`",
+                text(last?),
+                text(here)
+            ))
         }
-        (_, Token::Assign) => Some("`=` gives a value, in a statement of its own; `==` compares".to_owned()),
+        (_, Token::Assign) => Some("`=` assigns a value, as a separate statement; `==` compares".to_owned()),
         _ => None,
     }
 }
@@ -64,6 +68,6 @@ pub fn bare_call(tokens: &[Tok], sources: &SourceMap) -> Option<Diagnostic> {
     let end = tokens.iter().take(QUOTED).position(|tok| tok.token == Token::Semicolon);
     let args = end.map(|end| sources.slice(next.span.to(tokens[end - 1].span)));
     let args = args.filter(|args| args.len() <= QUOTED && !args.contains('\n')).unwrap_or("...");
-    let text = format!("`{name}` is a call, and its arguments stand in parentheses");
+    let text = format!("`{name}` is a call, and its arguments must be in parentheses");
     Some(Diagnostic::new(Code::Unexpected, call.span, text).help(format!("write `{name}({args});`")))
 }

@@ -85,10 +85,10 @@ impl Ty {
 
 /// The declarable basic types with a sentence each.
 pub const BASIC: &[(&str, Base, &str)] = &[
-    ("bool", Base::Bool, "Truth: yes, true, on; no, false, off."),
+    ("bool", Base::Bool, "A truth value: yes, true, on; no, false, off."),
     ("int", Base::Int, "A 32-bit integer."),
     ("float", Base::Float, "A number; percents are floats: 55% is 0.55."),
-    ("time", Base::Time, "A duration or a point in time, exact to microseconds: 1.5sec, '2001/01/01'."),
+    ("time", Base::Time, "A duration or a point in time, exact to a microsecond: 1.5sec, '2001/01/01'."),
     ("size", Base::Size, "A number of bytes: 13KB, 1GB. Kb, Mb, Gb count bits."),
     ("rate", Base::Rate, "Events per time: 10/sec."),
     ("bwidth", Base::Bwidth, "Bytes per time: 55Kb/sec."),
@@ -104,7 +104,7 @@ pub const BASIC: &[(&str, Base, &str)] = &[
     (
         "DynamicName",
         Base::DynName,
-        "A name that stands for ever new host names, made by dynamicName() or dynamize().",
+        "A name that stands for ever more host names, made by dynamicName() or dynamize().",
     ),
 ];
 

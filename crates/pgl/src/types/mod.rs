@@ -22,11 +22,11 @@ pub const HTTP_PORT: u16 = 80;
 
 /// Fields of addresses.
 pub const ADDR_FIELDS: &[(&str, Base, &str)] = &[
-    ("if_name", Base::Str, "The network interface, used for the creation of aliases."),
+    ("if_name", Base::Str, "The network interface, for the creation of aliases."),
     ("host", Base::Str, "IP address or domain name."),
     ("port", Base::Int, "Port number."),
     ("subnet", Base::Int, "Prefix length of the subnet."),
-    ("new_prob", Base::Float, "Of a DynamicName: the share of new objects that bring a new host name."),
+    ("new_prob", Base::Float, "For a DynamicName: the share of new objects that get a new host name."),
 ];
 
 /// The field of a type with this name: its index in the table and its type.

@@ -148,7 +148,7 @@ fn zipf_mean(n: f64) -> f64 {
     (1..=n as u64).map(|k| 1.0 - (k as f64).ln() / scale).sum()
 }
 
-/// Which known object a request asks for.
+/// The choice of the known object that a request repeats.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PopDistr {
     /// All objects have the same probability.

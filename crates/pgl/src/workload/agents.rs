@@ -51,11 +51,11 @@ impl Checks<'_> {
             return;
         }
         for word in selector.values().filter(|word| !known.contains(&word.as_str())) {
-            let text = format!("`{field}` does not know \"{word}\"");
+            let text = format!("\"{word}\" is not a possible value of `{field}`");
             let test = |value: &Value| matches!(value, Value::Str(text) if **text == **word);
             let mut finding = self
                 .at_element(Code::UnknownWord, place, field, text, &test)
-                .note(format!("it knows {}", quoted_list(known)));
+                .note(format!("the possible values are {}", quoted_list(known)));
             if let Some(guess) = closest(word, known.iter().copied()) {
                 finding = finding.help(format!("did you mean \"{guess}\"?"));
             }
@@ -66,7 +66,7 @@ impl Checks<'_> {
     pub(super) fn share<'p>(&mut self, place: impl Into<RecordContext<'p>>, field: &str, value: f64) {
         if !(0.0..=1.0).contains(&value) {
             let percent = crate::value::significant(value * 100.0, 6);
-            let text = format!("`{field}` is a probability, from 0% to 100%, and it is {percent}%");
+            let text = format!("`{field}` is a probability, from 0% to 100%, but it is {percent}%");
             let finding = self.at(Code::BadPart, place, field, text);
             self.push(finding);
         }
@@ -121,7 +121,7 @@ impl Checks<'_> {
         }
         for scope in &agent.custom_stats_scope {
             if !is_status_scope(scope) {
-                let text = format!("`custom_stats_scope` does not know \"{scope}\"");
+                let text = format!("\"{scope}\" is not a possible entry of `custom_stats_scope`");
                 let finding = self
                     .at(Code::UnknownWord, used, "custom_stats_scope", text)
                     .note("entries are \"all\", or a sign and a status such as 404, 40x or 4xx");
@@ -150,7 +150,7 @@ pub fn robot(
     checks.common(&robot.agent, used);
     check_ips(&robot.agent.addresses, used, checks, "robots");
     if let Some(addr) = robot.agent.addresses.0.iter().find(|addr| addr.port.is_some()) {
-        let text = format!("robots have no ports, and {addr} has one");
+        let text = format!("robots have no ports, but {addr} has one");
         let finding = checks.at(Code::BadAddresses, used, "addresses", text);
         checks.push(finding.help("remove the port with setAddrPort(addresses, -1)"));
     }
@@ -165,16 +165,16 @@ pub fn robot(
         checks.push(finding);
     }
     if robot.agent.xact_think.is_some() {
-        let text = "robots do not think: `xact_think` has no effect";
+        let text = "`xact_think` has no effect on robots";
         let finding = checks.at(Code::RobotIgnores, used, "xact_think", text);
         checks.push(finding.help("use req_inter_arrival for gaps between requests"));
     }
     for (field, limit, least, text) in [
-        ("open_conn_lmt", robot.open_conn_lmt, 1, "without a connection nothing can be asked for"),
-        ("wait_xact_lmt", robot.wait_xact_lmt, 0, "0 lets no transaction wait"),
+        ("open_conn_lmt", robot.open_conn_lmt, 1, "a robot without connections cannot send requests"),
+        ("wait_xact_lmt", robot.wait_xact_lmt, 0, "with 0, no transaction waits"),
     ] {
         if let Some(limit) = limit.filter(|limit| *limit < least) {
-            let text = format!("`{field}` is at least {least}, and it is {limit}: {text}");
+            let text = format!("`{field}` must be at least {least}, but it is {limit}: {text}");
             let finding = checks.at(Code::BadPart, used, field, text);
             checks.push(finding.help(format!("leave `{field}` out for no limit")));
         }
@@ -205,10 +205,9 @@ pub fn robot(
             checks.missing(Incomplete, used, "interests", "foreign_trace", text);
         }
         (false, _) if robot.foreign_trace.is_some() && !used.record.is_bad("interests") => {
-            let text = "without foreign interest no URL of the trace is asked for";
+            let text = "without foreign interest, no URL of the trace is requested";
             let finding = checks.at(Code::RobotIgnores, used, "foreign_trace", text);
-            let help =
-                "say how much of the traffic it is, e.g. `interests = [ \"public\", \"foreign\": 10% ];`";
+            let help = "write its share of the traffic, e.g. `interests = [ \"public\", \"foreign\": 10% ];`";
             checks.push(finding.help(help));
         }
         _ => {}
@@ -234,7 +233,7 @@ fn proxies(robot: &Robot, used: &UsedRecord, workload: &Workload, checks: &mut C
         checks.missing(Code::RobotIncomplete, used, "socks_chaining_prob", "socks_proxies", text);
     }
     if robot.minimize_new_conn > 0.0 && workload.substitutes.is_empty() {
-        let text = "minimize_new_conn needs note_substitutes(): which addresses are interchangeable?";
+        let text = "minimize_new_conn needs note_substitutes(), which names interchangeable addresses";
         let finding = checks.at(Code::RobotIncomplete, used, "minimize_new_conn", text);
         checks.push(finding);
     }
@@ -262,7 +261,7 @@ fn origins(
         foreign && robot.interests.items.iter().all(|(word, prob)| word == "foreign" || *prob <= 0.0);
     if robot.origins.is_empty() {
         if !passive && !foreign_only {
-            let text = "the robot has no origins: where should its requests go?";
+            let text = "the robot has no origins to which it could send requests";
             match &visible.variables[..] {
                 [server] => {
                     let name = used.name.as_deref().map_or(String::new(), |name| format!("{name}."));
@@ -318,7 +317,7 @@ fn unknown_origin(
     let more = if ranges.len() > few.len() || workload.server_count() > 1000 { " and more" } else { "" };
     let origins = used.name.as_ref().map_or("origins".to_owned(), |name| format!("{name}.origins"));
     let finding = match few {
-        [] => finding.note("no server is used: there is nothing that could be an origin"),
+        [] => finding.note("the workload uses no server that could be an origin"),
         few => finding.note(format!("the server addresses are {}{more}", join(few, ", "))),
     };
     match &visible.variables[..] {
@@ -376,7 +375,7 @@ pub fn server(server: &Server, used: &UsedRecord, checks: &mut Checks<'_>) {
     if let Some(distr) = &server.agent.pconn_use_lmt
         && matches!(distr.shape, Shape::Const(value) if value < 1.0)
     {
-        let text = "a connection carries at least one transaction";
+        let text = "a connection must carry at least one transaction";
         let finding = checks.at(Code::BadPart, used, "pconn_use_lmt", text);
         checks.push(finding);
     }
@@ -403,7 +402,8 @@ fn direct_access(
         let finding = checks
             .at(Code::DirectAccess, used, "direct_access", text)
             .also_at(used.record.at("contents"), "the contents are set here")
-            .note("two contents are the same only if all their fields are equal; assignment copies, so a content changed afterwards is another one");
+            .note("two contents are the same only if all their fields are equal; assignment makes a copy, so a content that is \
+                   changed afterwards is a different content");
         checks.push(finding);
         return;
     }

@@ -77,7 +77,7 @@ pub fn of_robot(robot: &Robot, used: &UsedRecord, met: &RequestedContents<'_>, c
     checks.share(used, "recurrence", robot.recurrence);
     checks.behavior(used, &robot.req_types, &robot.req_methods, &robot.ranges, model);
     if robot.recurrence > 0.0 && model.is_none() {
-        let text = "the robot requests objects again, but nothing says which: it has no popularity model";
+        let text = "the robot requests objects again, but it has no popularity model to choose them";
         checks.choose_popularity(Code::RobotIncomplete, used, "recurrence", text, "remove `recurrence`");
     }
     let again = |special: &&&BehavingContent<'_>| {
@@ -85,7 +85,7 @@ pub fn of_robot(robot: &Robot, used: &UsedRecord, met: &RequestedContents<'_>, c
     };
     for special in met.contents.iter().filter(again).filter(|_| model.is_none()) {
         let text = format!(
-            "objects of \"{}\" are requested again, but nothing says which: neither the content nor the robot has a popularity model",
+            "objects of \"{}\" are requested again, but neither the content nor the robot has a popularity model to choose them",
             special.kind
         );
         let otherwise = "remove `recurrence`";
@@ -146,7 +146,7 @@ fn companions(robot: &Robot, used: &UsedRecord, met: &RequestedContents<'_>, che
             others.find(|(special, _)| *field != "ranges" || special.behavior.ranges.is_empty())
             && !used.record.is_bad(field)
         {
-            let text = format!("{what} for \"{}\" need `{field}`, and the robot has none", special.kind);
+            let text = format!("{what} for \"{}\" need `{field}`, but the robot has none", special.kind);
             let finding = checks.at(Code::RobotIncomplete, special.place, cause, text);
             checks.push(finding.also(used.span, "the robot is used here").help(set_field(used, field)));
         }

@@ -56,7 +56,7 @@ pub fn check(content: &Content, record: &Record, around: Option<Span>, checks: &
     ] {
         if let Some(value) = value.filter(|value| !(0.0..=1.0).contains(value)) {
             let percent = crate::value::significant(value * 100.0, 6);
-            let text = format!("`{field}` is a share, from 0% to 100%, and it is {percent}%");
+            let text = format!("`{field}` is a share, from 0% to 100%, but it is {percent}%");
             report(checks, Code::BadPart, field, text);
         }
     }
@@ -126,14 +126,16 @@ fn lacks(
     let finding = checks
         .at(Code::ServerIncomplete, server, "contents", text)
         .also_at(records[page.0 as usize].at("may_contain"), "what pages contain is set here")
-        .note("two contents are the same only if all their fields are equal; assignment copies, so a content changed afterwards is another one")
-        .help("list it in `contents` too; `direct_access` says what is asked for on its own");
+        .note("two contents are the same only if all their fields are equal; assignment makes a copy, so a content that is \
+               changed afterwards is a different content")
+        .help("list it in `contents` too; `direct_access` can limit direct requests to other contents");
     checks.push(finding);
 }
 
 fn unknown(field: &str, word: &str, known: &[&str], at: Option<Span>, checks: &mut Checks<'_>) {
-    let mut finding = Diagnostic::new(Code::UnknownWord, at, format!("`{field}` does not know \"{word}\""))
-        .note(format!("it knows {}", quoted_list(known)));
+    let mut finding =
+        Diagnostic::new(Code::UnknownWord, at, format!("\"{word}\" is not a possible value of `{field}`"))
+            .note(format!("the possible values are {}", quoted_list(known)));
     if let Some(guess) = closest(word, known.iter().copied()) {
         finding = finding.help(format!("did you mean \"{guess}\"?"));
     }
@@ -151,7 +153,7 @@ fn injection(content: &Content, record: &Record, around: Option<Span>, checks: &
         Some((
             Code::ContentIncomplete,
             "inject_db",
-            "injection needs `infect_prob`: how many objects are injected?",
+            "injection needs `infect_prob`, the share of injected objects",
         ))
     } else if prob && !db && object.is_none() {
         Some((
@@ -163,7 +165,7 @@ fn injection(content: &Content, record: &Record, around: Option<Span>, checks: &
         Some((
             Code::ContentIncomplete,
             "inject_db",
-            "`inject_db` needs `inject_gap`: how far apart are injections?",
+            "`inject_db` needs `inject_gap`, the distance between injections",
         ))
     } else if gap && !db {
         Some((Code::ContentIncomplete, "inject_gap", "`inject_gap` needs an `inject_db`"))
@@ -190,17 +192,17 @@ fn life_cycle(content: &Content, record: &Record, around: Option<Span>, checks: 
             cycle_record.at("expires").or(around),
             "an expiration time has no base",
         )
-        .help("say from what it is counted: `lmt + d`, `now + d` or `nmt + d`");
+        .help("add the base from which it is counted: `lmt + d`, `now + d` or `nmt + d`");
         checks.push(finding);
     }
     if cycle.birthday.is_some() {
-        let text = "`birthday` is ignored: objects are born at a random point of their first cycle";
+        let text = "`birthday` is ignored: objects are created at a random point of their first cycle";
         checks.push(Diagnostic::new(Code::Deprecated, cycle_record.at("birthday").or(around), text));
     }
     for (field, value) in [("with_lmt", cycle.with_lmt), ("variance", cycle.variance)] {
         if !(0.0..=1.0).contains(&value) {
             let percent = crate::value::significant(value * 100.0, 6);
-            let text = format!("`{field}` is a share, from 0% to 100%, and it is {percent}%");
+            let text = format!("`{field}` is a share, from 0% to 100%, but it is {percent}%");
             checks.push(Diagnostic::new(Code::BadPart, cycle_record.at(field).or(around), text));
         }
     }

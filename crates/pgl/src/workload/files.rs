@@ -31,7 +31,7 @@ pub fn check(
                 FileKind::Trace => "the trace",
             };
             let text = format!("{what} `{path}` cannot be used: {why}");
-            let help = "relative names begin in the directory that the test is started in";
+            let help = "relative paths start in the directory in which the test is started";
             let finding = Diagnostic::new(Code::MissingFile, at, text);
             checks.push(if path.starts_with('/') { finding } else { finding.help(help) });
         }

@@ -38,7 +38,7 @@ pub fn add(
         (_, true) => Some("addresses"),
     };
     if let Some(lacks) = lacks {
-        let text = format!("the map has no {lacks} and is left out");
+        let text = format!("the map has no {lacks} and is ignored");
         checks.push(Diagnostic::new(Code::UselessUse, used.span, text));
         return;
     }
@@ -47,11 +47,11 @@ pub fn add(
         let text = format!("the map has {names} names for {addresses} addresses");
         let finding = checks
             .at(Code::BadMap, used, "names", text)
-            .note("a map has one name for many addresses, or at least as many names as addresses");
+            .note("a map must have one name for many addresses, or at least as many names as addresses");
         checks.push(finding);
     }
     if let Some(addr) = map.addresses.iter().find(|addr| addr.host.ip().is_none()) {
-        let text = format!("behind names are IP addresses, and {} is a name", addr.host);
+        let text = format!("names must map to IP addresses, but {} is a name", addr.host);
         let finding = checks.at(Code::BadMap, used, "addresses", text);
         checks.push(finding);
     }
@@ -103,20 +103,17 @@ pub fn visible(workload: &Workload, servers: &[&UsedRecord], checks: &mut Checks
         for addr in &server.agent.addresses.0 {
             let repeated = addresses.insert((addr.host.clone(), addr.port), position).is_some();
             let (text, help) = if addr.host.ip().is_none() {
-                let text = format!("servers live at IP addresses, and {} is a name", addr.host);
-                (
-                    text,
-                    "write an IP with a port: `'127.0.0.1:9090'`; names lead to it by an AddrMap".to_owned(),
-                )
+                let text = format!("servers need IP addresses, but {} is a name", addr.host);
+                (text, "write an IP with a port: `'127.0.0.1:9090'`; an AddrMap maps names to it".to_owned())
             } else if addr.port.is_none() {
                 let with_port = Addr { port: Some(9090), ..addr.clone() };
-                let help = "a server address has a port, and each is used only once";
+                let help = "a server address has a port and is used only once";
                 (format!("the server address {addr} has no port"), format!("write `'{with_port}'`: {help}"))
             } else if repeated {
                 let text = format!("the server address {addr} is used twice");
                 (
                     text,
-                    "each server address, with its port, stands for one server; use another port".to_owned(),
+                    "each server address, with its port, belongs to one server; use another port".to_owned(),
                 )
             } else {
                 continue;

@@ -271,7 +271,7 @@ pub(crate) fn build(
     workload.working_set_length = outcome.working_set_length.map(|(us, _)| Time(us));
     workload.working_set_cap = outcome.working_set_cap.and_then(|(count, _)| u32::try_from(count).ok());
     if let (Some(_), Some((_, at))) = (&outcome.working_set_length, &outcome.working_set_cap) {
-        let text = "the working set is limited both by time and by number";
+        let text = "the working set is limited both by time and by number of objects";
         checks.push(
             Diagnostic::new(Code::BadPart, *at, text).help("use working_set_length() or working_set_cap()"),
         );
@@ -350,11 +350,11 @@ fn has_addresses(checks: &mut Checks<'_>, used: &UsedRecord) -> bool {
     let some = slot.is_some_and(|slot| slot.value.is_container() && !slot.value.is_empty());
     if !some && !is_poisoned(used, "addresses") {
         let name = used.name.as_deref().unwrap_or("this agent");
-        let text = format!("`{name}` has no addresses and is left out");
+        let text = format!("`{name}` has no addresses and is ignored");
         let example = if used.record.rec == Rec::Server { "[ '127.0.0.1:9090' ]" } else { "[ '127.0.0.1' ]" };
         checks.push(
             Diagnostic::new(Code::UselessUse, used.span, text)
-                .help(format!("give it addresses, e.g. `{name}.addresses = {example};`")),
+                .help(format!("assign addresses, e.g. `{name}.addresses = {example};`")),
         );
     }
     some
@@ -369,7 +369,7 @@ fn is_poisoned(used: &UsedRecord, field: &str) -> bool {
 fn check_ips(addresses: &AgentAddrs, used: &UsedRecord, checks: &mut Checks<'_>, what: &str) {
     let wrong = addresses.0.iter().find(|addr| addr.host.ip().is_none());
     if let Some(addr) = wrong {
-        let text = format!("{what} live at IP addresses, and {} is a name", addr.host);
+        let text = format!("{what} need IP addresses, but {} is a name", addr.host);
         let finding =
             checks.at_element(Code::BadAddresses, used, "addresses", text, &|value| is_addr(value, addr));
         checks.push(finding);

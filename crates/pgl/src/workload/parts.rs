@@ -28,12 +28,16 @@ pub fn of_robot(robot: &Robot, used: &UsedRecord, checks: &mut Checks<'_>) {
     if let Some(session) = &robot.session
         && (session.busy_period.is_none() != session.idle_period_duration.is_none())
     {
-        bad(checks, "session", "a session has both a busy_period and an idle_period_duration, or neither");
+        bad(
+            checks,
+            "session",
+            "a session must have both a busy_period and an idle_period_duration, or neither",
+        );
     }
     if let Some(busy) = robot.session.as_ref().and_then(|session| session.busy_period.as_deref())
         && !ends(busy)
     {
-        let text = "a busy period ends by a positive duration, xactions or fill_size";
+        let text = "a busy period must have a positive duration, xactions or fill_size as its end";
         bad(checks, "session.busy_period", text);
     }
     if let Some(resolver) = &robot.dns_resolver {
@@ -44,14 +48,18 @@ pub fn of_robot(robot: &Robot, used: &UsedRecord, checks: &mut Checks<'_>) {
             advise(
                 checks,
                 "dns_resolver",
-                "the DNS resolver has no timeout: each server is waited for as long as 5 seconds",
+                "the DNS resolver has no timeout: robots wait up to 5 seconds for each server",
             );
         }
         if !matches!(resolver.query_type.as_deref(), None | Some("A" | "AAAA")) {
-            bad(checks, "dns_resolver.query_type", "the query type of a DNS resolver is \"A\" or \"AAAA\"");
+            bad(
+                checks,
+                "dns_resolver.query_type",
+                "the query type of a DNS resolver must be \"A\" or \"AAAA\"",
+            );
         }
         if resolver.cache.as_ref().is_some_and(|cache| cache.capacity.is_some_and(|count| count < 0)) {
-            bad(checks, "dns_resolver.cache.capacity", "the capacity of a DNS cache is not negative");
+            bad(checks, "dns_resolver.cache.capacity", "the capacity of a DNS cache must not be negative");
         }
     }
     if let Some(wrap) = &robot.kerberos_wrap {
@@ -109,16 +117,19 @@ pub fn ssl_wrap(wrap: &SslWrap, record: &Record, around: Option<Span>, checks: &
         let at = record.at("protocols");
         let element = checks.element(at, &|value| matches!(value, Value::Str(text) if **text == **word));
         let at = element.or(at).or(around);
-        let mut finding =
-            Diagnostic::new(Code::UnknownWord, at, format!("`protocols` does not know \"{word}\""))
-                .note(format!("it knows {}", quoted_list(TLS_PROTOCOLS)));
+        let mut finding = Diagnostic::new(
+            Code::UnknownWord,
+            at,
+            format!("\"{word}\" is not a possible value of `protocols`"),
+        )
+        .note(format!("the possible values are {}", quoted_list(TLS_PROTOCOLS)));
         if let Some(guess) = closest(word, TLS_PROTOCOLS.iter().copied()) {
             finding = finding.help(format!("did you mean \"{guess}\"?"));
         }
         checks.push(finding);
     }
     if wrap.rsa_key_sizes.values().any(|size| size.0 < 48) {
-        bad(checks, Code::BadPart, "rsa_key_sizes", "an RSA key has at least 384 bits".to_owned());
+        bad(checks, Code::BadPart, "rsa_key_sizes", "an RSA key must have at least 384 bits".to_owned());
     }
     if !wrap.certificates.is_empty() && wrap.generate_certificates == Some(true) {
         let text = "existing certificates and generated ones exclude each other".to_owned();
@@ -133,7 +144,12 @@ pub fn ssl_wrap(wrap: &SslWrap, record: &Record, around: Option<Span>, checks: &
         bad(checks, Code::Deprecated, "ssl_config_file", text);
     }
     if wrap.session_cache.is_some_and(|count| count < 0) {
-        bad(checks, Code::BadPart, "session_cache", "the session cache has no negative size".to_owned());
+        bad(
+            checks,
+            Code::BadPart,
+            "session_cache",
+            "the size of the session cache must not be negative".to_owned(),
+        );
     }
 }
 
@@ -157,7 +173,7 @@ pub fn bench(record: &Record, around: Span, checks: &mut Checks<'_>) {
                 let place = RecordContext { record: side, around: Some(around), used: None };
                 let finding = checks
                     .at(Code::BadPart, place, "cpu_cores", text)
-                    .note("there is one list of cores per element of hosts");
+                    .note("there must be one list of cores per element of hosts");
                 checks.push(finding);
             }
         }

@@ -57,7 +57,7 @@ fn check(phase: &Phase, used: &UsedRecord, checks: &mut Checks<'_>) {
             && !used.record.is_bad("goal")
         {
             let text = format!(
-                "`{factor}` of phase \"{name}\" varies, but the phase has no goal along which it could"
+                "`{factor}` of phase \"{name}\" varies, but the phase has no positive goal along which it could vary"
             );
             let finding = checks
                 .at(Code::BadPhase, used, &format!("{factor}_end"), text)

@@ -114,7 +114,7 @@ fn scripts_see_the_test_and_change_it() {
         ),
         (
             "changeLoadFactorBy(1 - s.real.ratio.obj); if (s.real.ratio.obj < 1) then { print(1); } else { print(2); }",
-            &["Phase", "6: changeLoadFactorBy(): no change, for the amount is unknown", "5: 2"],
+            &["Phase", "6: changeLoadFactorBy(): no change, because the amount is unknown", "5: 2"],
         ),
     ];
     for (script, expected) in rows {
@@ -176,7 +176,7 @@ fn a_script_breaks_off_where_it_is_wrong() {
         ("Goal g;", "every g do { }", "this sampling goal is empty"),
         ("Goal g = { duration = -1sec; };", "every g do { }", "not positive"),
         ("", "StatSample s; print(s.rep.rptm.mean);", "`s` has no statistics"),
-        ("", "int_distr d = table(\"x\");", "scripts read no files"),
+        ("", "int_distr d = table(\"x\");", "scripts cannot read files"),
     ];
     for (globals, script, expected) in rows {
         let mut world = World::default();
