@@ -39,7 +39,7 @@ pub struct DescriptorNeed {
     pub connections: usize,
     /// Addresses to listen on, each with one socket in every loop of its process.
     pub listeners: usize,
-    /// Number of loops that the user asks for.
+    /// Number of loops that the user requested.
     pub loops: usize,
     /// The most parts into which the side can be divided, at least 1.
     pub most_loops: usize,
@@ -88,7 +88,7 @@ mod tests {
         let need =
             |connections, listeners| DescriptorNeed { connections, listeners, loops: 0, most_loops: 1 << 20 };
         let robots = |count| DescriptorNeed { connections: count, listeners: 0, loops: 0, most_loops: count };
-        // Sides, loops, workers asked for, connections of a process, and (loops, processes) of each side.
+        // Sides, loops, requested workers, connections of a process, and (loops, processes) of each side.
         type Row<'a> = (&'a [DescriptorNeed], usize, Option<usize>, usize, &'a [(usize, usize)]);
         let rows: [Row<'_>; 9] = [
             (&[robots(10), need(10, 1)], 2, None, 20_000, &[(2, 0), (2, 0)]),

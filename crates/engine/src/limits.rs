@@ -29,6 +29,12 @@ pub fn connection_limit(descriptors: u64) -> usize {
     usize::try_from(limit).unwrap_or(usize::MAX).max(1)
 }
 
+/// The number of connections that a side may have open: in this process, or in `processes` worker processes, each of
+/// which may open `descriptors` files.
+pub fn open_connections(descriptors: u64, processes: usize) -> usize {
+    connection_limit(descriptors).saturating_mul(processes.max(1))
+}
+
 /// The first descriptor number that servers do not accept connections under, in a process that may open `descriptors`
 /// files. The rest is for logs and timers; listeners and the connections of robots in the same process have their
 /// numbers already.

@@ -17,7 +17,7 @@ use crate::poller::register;
 use crate::socket::Socket;
 
 /// The most connections that wait to be accepted (the kernel may allow fewer).
-const BACKLOG: i32 = 4096;
+pub const BACKLOG: i32 = 4096;
 /// The most connections that are accepted before other tasks get their turn.
 const ACCEPTS_PER_WAKE: usize = 64;
 

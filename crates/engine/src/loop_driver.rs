@@ -144,7 +144,7 @@ impl<L: Link> LoopDriver<L> {
                 group.set_pace(Pace::STOPPED);
                 group.set_pace_end(Nanos::MAX);
                 if *stores {
-                    // Requests that are still running do not ask for new objects.
+                    // Transactions in progress do not cause requests for new objects.
                     let share = Box::new(group.working_set());
                     let _ =
                         self.channels.deliveries.send(Delivery::Share { index: self.channels.index, share });
@@ -170,8 +170,7 @@ impl<L: Link> LoopDriver<L> {
         let late = now.saturating_sub(at);
         if late >= Nanos::new(STALLED_NS) {
             self.stalls.push(Stall { begin_ns: at.as_u64(), end_ns: now.as_u64(), loops: 1 });
-            let detail =
-                || format!("the event loop ran {:.3} s later than it should have", late.as_f64() * 1e-9);
+            let detail = || format!("the event loop ran {:.3} s late", late.as_f64() * 1e-9);
             self.recorder.error(ErrorKind::LateTimers, now, detail);
         }
     }

@@ -127,7 +127,7 @@ pub struct PhaseController {
     end_blockers: EndBlockers,
     /// The last [`Observations::activity`], and when it was first observed.
     last_traffic: (u64, Nanos),
-    /// Whether anything comes of the test.
+    /// Detects that the test cannot succeed any more.
     give_up: GiveUpMonitor,
     /// A load controller has declared the goal of the current phase to be met.
     satisfied: bool,
@@ -288,7 +288,7 @@ impl PhaseController {
             self.last_traffic = (observed.activity, observed.now);
         }
         self.give_up.look(observed.counts, observed.now);
-        self.follow_working_set(observed, events);
+        self.follow_working_set(current, observed, events);
         self.follow_first_visits(observed, events);
         if let Some(reason) = self.cut(current, observed).or_else(|| self.gives_up(current, observed, events))
         {
@@ -389,7 +389,10 @@ impl PhaseController {
         }
         let has_to_fill = phase.goal.ends_by_fill_alone()
             || phase.wait_wss_freeze
-                && matches!(self.plan.schedule.working_set, Some(WorkingSetLimit::Fill(_)))
+                && matches!(
+                    self.plan.schedule.working_set,
+                    Some(WorkingSetLimit::Fill(_) | WorkingSetLimit::FillOfPhase(_))
+                )
                 && self.end_blockers.working_set.blocks_phases();
         let why = self.give_up.cannot_fill(observed.counts, observed.now).filter(|_| has_to_fill)?;
         Some(EndReason::Fatal(format!("phase {} cannot reach its end: {why}", phase.name)))
@@ -459,9 +462,15 @@ impl PhaseController {
     }
 
     /// Freezes the working set when its limit is met, and reports that.
-    fn follow_working_set(&mut self, observed: &Observations, events: &mut Vec<ControlEvent>) {
+    fn follow_working_set(
+        &mut self,
+        current: &CurrentPhase,
+        observed: &Observations,
+        events: &mut Vec<ControlEvent>,
+    ) {
         let fills = self.plan.filled_before + observed.counts.fills;
-        for event in self.end_blockers.working_set.look(fills, observed.now) {
+        let of_phase = observed.counts.fills - current.before.fills;
+        for event in self.end_blockers.working_set.look(fills, of_phase, observed.now) {
             let text = match event {
                 WorkingSetEvent::Started => "working set: fill started".to_owned(),
                 WorkingSetEvent::Frozen => {

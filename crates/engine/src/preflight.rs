@@ -192,7 +192,7 @@ mod tests {
         let found = probe(place.address()).send("12ab", PATIENCE);
         assert!(found.reply.unwrap().ours && found.requests == 1 && responder.has_seen("12ab"));
         drop(responder);
-        // The place is free again for whoever was to have it.
+        // The address is free again for its server.
         crate::listen::listen(place.address()).unwrap();
     }
 

@@ -22,9 +22,9 @@ use crate::worker::sweep_deadlines;
 
 /// How long a stop waits for transactions in progress.
 const GRACE: Nanos = SECOND;
-/// Time between two looks at transactions in progress during a stop.
+/// Interval between checks of transactions in progress during a stop.
 const STOP_CHECK: Nanos = Nanos::from_millis(2);
-/// Time between two looks at idle connections to origins.
+/// Interval between checks of idle connections to origins.
 const SWEEP: Nanos = SECOND;
 
 /// A running proxy. Dropping it stops it.
@@ -36,12 +36,12 @@ pub struct ProxyServer {
     stop: Sender<bool>,
 }
 
-/// What is known of one thread from outside.
+/// The handle of one thread.
 #[derive(Debug)]
 struct ProxyThread {
     counters: Arc<Counters>,
     cpu: Arc<ThreadCpu>,
-    /// `None` after its end.
+    /// The thread; `None` after its end.
     handle: Option<JoinHandle<()>>,
 }
 
@@ -50,7 +50,7 @@ struct ProxyThread {
 struct ThreadCpu {
     /// Kernel id of the thread, 0 before its start and after its end.
     thread: AtomicU64,
-    /// Nanoseconds as the thread published them last: at every sweep, and at its end.
+    /// Nanoseconds that the thread published last: at every sweep and at its end.
     published_ns: AtomicU64,
 }
 
@@ -58,8 +58,8 @@ impl ProxyServer {
     /// Binds, starts the threads and returns at once; requests are served from then on.
     ///
     /// # Errors
-    /// `InvalidInput` if the settings make no sense; otherwise if the address cannot be bound, or the system gives no
-    /// thread or event queue.
+    /// `InvalidInput` if the settings are invalid. Other errors mean that the address cannot be bound, or that the
+    /// system cannot provide a thread or an event queue.
     pub fn start(config: ProxyConfig) -> io::Result<ProxyServer> {
         let (address, loops) = (config.listen, config.loops);
         let shared = Shared::new(config, Identity::unique(), now(), None)
@@ -99,12 +99,12 @@ impl ProxyServer {
         Ok(())
     }
 
-    /// The address it listens on, with the actual port.
+    /// The address on which the proxy listens, with the actual port.
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// What it has done and what it stores, at this moment. Cheap enough for every second.
+    /// The current counts of the proxy. The call is cheap enough to be made every second.
     pub fn snapshot(&self) -> Snapshot {
         self.shared.snapshot(self.threads.iter().map(|thread| &*thread.counters))
     }
@@ -114,12 +114,12 @@ impl ProxyServer {
         self.threads.iter().map(|thread| thread.cpu.seconds()).sum()
     }
 
-    /// Stops in order: no new connections, idle ones are closed, transactions in progress have a second to end.
-    /// Returns when all threads have ended; figures stay readable.
+    /// Stops the proxy in order: it accepts no connections, closes idle ones, and gives transactions in progress a
+    /// second to end. Returns when all threads have ended; counts remain readable.
     pub fn stop(&mut self) {
         self.stop.send_replace(true);
         for handle in self.threads.iter_mut().filter_map(|thread| thread.handle.take()) {
-            // A thread that panicked has said so already.
+            // The panic hook has already reported a panic of the thread.
             let _ = handle.join();
         }
     }
@@ -147,8 +147,8 @@ impl ThreadCpu {
         self.thread.store(0, Relaxed);
     }
 
-    /// Asks the kernel while the thread lives (`schedstat` starts with nanoseconds on a processor). Where the kernel
-    /// cannot be asked, the published time is at most a sweep old.
+    /// The processor time from the kernel while the thread is running (the first field of `schedstat`, in nanoseconds).
+    /// Otherwise the published time, which is at most one sweep old.
     fn seconds(&self) -> f64 {
         let published = self.published_ns.load(Relaxed);
         let current = match self.thread.load(Relaxed) {
@@ -160,7 +160,7 @@ impl ThreadCpu {
     }
 }
 
-/// A thread's life, from its first connection to its orderly end.
+/// The main function of a thread: serves connections until the proxy is stopped.
 async fn live(
     shared: Arc<Shared>,
     index: usize,
@@ -177,7 +177,7 @@ async fn live(
         }
     };
     let proxy = Rc::new(Proxy::new(net.clone(), shared, index, Box::new(look_up)));
-    // Nobody receives this only if the starting thread is gone, and then nobody needs to know.
+    // The send fails only if the starting thread has ended, which then does not need the message.
     let _ = started.send(Ok(Arc::clone(proxy.counters())));
     let (serving, counting) = (Rc::clone(&proxy), Rc::clone(&proxy));
     let serve = move |socket| Rc::clone(&serving).serve(socket);
@@ -185,7 +185,7 @@ async fn live(
     let accepting = tokio::task::spawn_local(accepting);
     net.spawn(sweep_deadlines(net.clone()));
     net.spawn(sweep(net.clone(), Rc::clone(&proxy), Arc::clone(cpu)));
-    // An error means that the server is gone, which is a stop as well.
+    // An error means that the handle was dropped, which also stops the proxy.
     let _ = stopped.wait_for(|&stopped| stopped).await;
     proxy.stop();
     accepting.abort();

@@ -1,5 +1,5 @@
 //! Events that interrupt a process: panics, and the signals of Ctrl-C, SIGTERM and the loss of the terminal (SIGHUP).
-//! The first signal asks for an orderly end, the second kills the process.
+//! The first signal requests an orderly end, the second kills the process.
 
 use std::future::poll_fn;
 use std::io;

@@ -24,8 +24,8 @@ use crate::setup::{RunContext, RunSetup};
 use crate::side::SideState;
 
 /// The reason for the end if virtual time does not advance.
-const STANDSTILL: &str = "virtual time stands still: tasks keep running in the same moment, as robots do that send their next \
-    request at once when replies take no time";
+const STANDSTILL: &str = "virtual time does not advance: tasks keep running at the same moment, for example robots that send \
+                          their next request immediately while replies take no time";
 /// The reason for the end if the time limit is reached.
 const ENDLESS: &str = "the simulation did not end within its time limit";
 /// How long transactions may continue after the end of the last phase, in virtual time.

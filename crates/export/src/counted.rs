@@ -1,4 +1,4 @@
-//! What was counted, as tables: over time, by figures, by bins.
+//! Tables of statistics: over time, by figure, by bin.
 
 use polygraph_report::figures::{self, Distribution, Figure, Unit};
 use polygraph_report::lx::{LxOptions, LxSide, contents, scope};
@@ -8,7 +8,8 @@ use polygraph_stats::Side;
 use crate::table::{CellValue, ColumnCells, ColumnSpec, FLOAT, INT, TEXT, TIME, Table};
 use crate::tables::{LOG, numbered, seconds, time_of_day};
 
-/// Figures that intervals have as columns. Counts and sums add up over intervals to what `lx` says of a phase.
+/// Figures that intervals have as columns. Over all intervals of a phase, counts and sums add up to the values that
+/// `lx` prints.
 const COLUMNS: &[&str] = &[
     "xact.started",
     "xact.finished",
@@ -91,7 +92,7 @@ const COLUMNS: &[&str] = &[
     "rss.size",
 ];
 
-/// Dots have a meaning in SQL.
+/// Dots have a special meaning in SQL.
 fn column_name(figure: &str) -> String {
     figure.replace('.', "_")
 }
@@ -115,7 +116,7 @@ pub fn intervals(logs: &[Log]) -> Table {
         LOG,
         ("side", "", "client or server", TEXT),
         ("phase", "", "name of the phase", TEXT),
-        ("begin_s", "s", "begin, since the start of the process", FLOAT),
+        ("begin_s", "s", "start, since the start of the process", FLOAT),
         ("end_s", "s", "end", FLOAT),
         ("begin", "", "begin", TIME),
         ("duration", "s", "length", FLOAT),
@@ -146,7 +147,7 @@ pub fn intervals(logs: &[Log]) -> Table {
     table
 }
 
-/// All logs of a side over one phase, or over all whose statistics count.
+/// All logs of a side over one phase, or over all phases whose statistics count.
 struct Folded {
     side: Side,
     phase: Option<String>,
@@ -189,7 +190,7 @@ pub fn figures(logs: &[Log]) -> Table {
             ("name", "", "name of the figure", TEXT),
             ("unit", "", "unit of the value", TEXT),
             ("value", "", "value; null if it is undefined", FLOAT),
-            ("definition", "", "what the figure is", TEXT),
+            ("definition", "", "definition of the figure", TEXT),
         ],
     );
     for Folded { side, phase, scope } in folded(logs) {
@@ -216,15 +217,20 @@ pub fn histograms(logs: &[Log]) -> Table {
         [
             SIDE,
             PHASE,
-            ("name", "", "what is distributed; its aggregates are the figures that begin so", TEXT),
+            (
+                "name",
+                "",
+                "name of the distribution; the figures that start with this name are its aggregates",
+                TEXT,
+            ),
             ("unit", "", "unit of the values", TEXT),
             ("first", "", "smallest value of the bin", FLOAT),
             ("last", "", "largest value of the bin", FLOAT),
-            ("count", "", "values in the bin", INT),
+            ("count", "", "number of values in the bin", INT),
         ],
     );
     for Folded { side, phase, scope } in folded(logs) {
-        // The bins of all phases together are the sums of theirs.
+        // The bins of all phases are the sums of the bins of single phases.
         let Some(phase) = phase else { continue };
         let of_run = figures::of_run(contents(logs), &scope.block.statuses());
         for distribution in figures::distributions().iter().chain(of_run.distributions()) {

@@ -4,11 +4,12 @@
 //! logs --tables--> Table (columns with units and definitions) --write--> one file for each table, and schema.json
 //! ```
 //!
-//! There is one table for each kind of record. Numbers are those of `lx`: figures come from the same table of figures.
+//! There is one table for each kind of record. Numbers agree with `lx`, because figures come from the same table of
+//! figures.
 //!
 //! * `table`: tables with typed columns.
-//! * `tables`, `counted`: what is in them.
-//! * `write`, `parquet`: how they are written.
+//! * `tables`, `counted`: the contents of the tables.
+//! * `write`, `parquet`: file formats.
 
 mod counted;
 mod parquet;

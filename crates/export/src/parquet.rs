@@ -13,7 +13,7 @@ use parquet::schema::types::Type;
 
 use crate::table::{Column, ColumnCells, Table};
 
-/// The key of the metadata under which a file holds [`Table::schema`].
+/// The key of the metadata entry that contains [`Table::schema`].
 const SCHEMA: &str = "polygraph.schema";
 
 /// Writes a table.
@@ -77,7 +77,7 @@ fn write_cells(cells: &ColumnCells, out: &mut SerializedColumnWriter<'_>) -> Res
     }
 }
 
-/// Whether each cell is defined (definition level 1), and the values of those that are.
+/// Whether each cell is defined (definition level 1), and the values of defined cells.
 fn split<T: Clone>(cells: &[Option<T>]) -> (Vec<i16>, Vec<T>) {
     (cells.iter().map(|cell| i16::from(cell.is_some())).collect(), cells.iter().flatten().cloned().collect())
 }

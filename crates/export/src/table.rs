@@ -93,29 +93,29 @@ impl ColumnCells {
 /// A column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// Its name: letters, digits, underscores.
+    /// Name: letters, digits, underscores.
     pub name: String,
-    /// Unit of its numbers; empty if they have none.
+    /// Unit of the numbers; empty if they have none.
     pub unit: &'static str,
-    /// What it is.
+    /// Definition of the column.
     pub definition: String,
-    /// Its cells.
+    /// Cells, one for each row.
     pub cells: ColumnCells,
 }
 
 /// A table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// Its name, which files are called after.
+    /// Name of the table and its file.
     pub name: &'static str,
-    /// What a row is.
+    /// The meaning of a row.
     pub definition: &'static str,
-    /// Its columns.
+    /// Columns of the table.
     pub columns: Vec<Column>,
     rows: usize,
 }
 
-/// A column as it is declared: name, unit, definition, no cells.
+/// A declaration of a column: name, unit, definition and type of cells.
 pub(crate) type ColumnSpec<'a> = (&'a str, &'static str, &'a str, ColumnCells);
 
 pub(crate) const INT: ColumnCells = ColumnCells::Int(Vec::new());
@@ -160,7 +160,7 @@ impl Table {
         self.rows
     }
 
-    /// What the table and its columns are, as JSON.
+    /// The description of the table and its columns, as JSON.
     pub fn schema(&self) -> serde_json::Value {
         let column = |column: &Column| {
             let mut about = Map::new();

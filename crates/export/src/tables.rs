@@ -1,4 +1,4 @@
-//! What logs say, as tables: what the runs were, and what was noted.
+//! Tables of the records of logs: descriptions of runs, and events.
 
 use polygraph_report::Log;
 use polygraph_report::lr::end_reason;
@@ -9,7 +9,7 @@ use serde_json::{Map, json};
 use crate::table::{BOOL, CellValue, ColumnSpec, FLOAT, INT, TEXT, TIME, Table};
 
 /// A log's number among those exported; rows of all tables name it.
-pub(crate) const LOG: ColumnSpec<'static> = ("log", "", "number of the log, from 0 on: see runs", INT);
+pub(crate) const LOG: ColumnSpec<'static> = ("log", "", "number of the log, from 0: see runs", INT);
 
 /// Seconds since the start of the log's process.
 pub(crate) fn seconds(ns: u64) -> f64 {
@@ -40,11 +40,11 @@ pub fn runs(logs: &[Log]) -> Table {
             ("started", "", "start of the process", TIME),
             ("pid", "", "id of the process", INT),
             ("loops", "", "event loops", INT),
-            ("offered_rate", "/s", "planned request rate; null of closed loops and servers", FLOAT),
+            ("offered_rate", "/s", "planned request rate; null for closed loops and servers", FLOAT),
             ("offered_dhr", "%", "planned document hit ratio", FLOAT),
             ("command", "", "command line", TEXT),
             ("end_reason", "", "why the run ended; null if the process was killed", TEXT),
-            ("unfinished", "", "transactions that were running at the end", INT),
+            ("unfinished", "", "unfinished transactions at the end", INT),
             ("missing", "", "what is missing in the log; null if it is complete", TEXT),
         ],
     );
@@ -78,8 +78,8 @@ pub fn settings(logs: &[Log]) -> Table {
         [
             LOG,
             ("kind", "", "setting or environment", TEXT),
-            ("name", "", "its name", TEXT),
-            ("value", "", "its value", TEXT),
+            ("name", "", "name of the setting", TEXT),
+            ("value", "", "value of the setting", TEXT),
         ],
     );
     for (number, log) in numbered(logs) {
@@ -100,16 +100,16 @@ pub fn phases(logs: &[Log]) -> Table {
         [
             LOG,
             ("phase", "", "name of the phase", TEXT),
-            ("number", "", "its place in the plan, from 0 on", INT),
-            ("is_primary", "", "the workload measures it", BOOL),
-            ("log_stats", "", "its statistics count when those of the whole run are asked for", BOOL),
+            ("number", "", "position in the plan, from 0", INT),
+            ("is_primary", "", "whether the workload measures the phase", BOOL),
+            ("log_stats", "", "whether its statistics are part of those of the whole run", BOOL),
             ("goal_duration", "s", "planned duration", FLOAT),
             ("goal_xactions", "", "planned number of transactions", INT),
             ("goal_fill_size", "bytes", "planned fill of the cache", INT),
-            ("goal_errors", "", "errors that end the test: below 1 a share, from 1 on a number", FLOAT),
-            ("begin_s", "s", "begin, since the start of the process; null if it did not begin", FLOAT),
-            ("end_s", "s", "end; null if the log has none", FLOAT),
-            ("complete", "", "its goal was met; null if the log has no end of it", BOOL),
+            ("goal_errors", "", "errors that end the test: a share if below 1, otherwise a number", FLOAT),
+            ("begin_s", "s", "start, since the start of the process; null if the phase did not start", FLOAT),
+            ("end_s", "s", "end, since the start of the process; null if the log does not contain it", FLOAT),
+            ("complete", "", "whether its goal was met; null if the log does not contain its end", BOOL),
         ],
     );
     for (number, log) in numbered(logs) {
@@ -150,13 +150,13 @@ pub fn errors(logs: &[Log]) -> Table {
         [
             LOG,
             ("phase", "", "name of the phase", TEXT),
-            ("begin_s", "s", "begin of the interval, since the start of the process", FLOAT),
+            ("begin_s", "s", "start of the interval, since the start of the process", FLOAT),
             ("end_s", "s", "end of the interval", FLOAT),
             ("number", "", "number of the class in the catalogue (docs/reference/generated/errors.md)", TEXT),
             ("name", "", "name of the class", TEXT),
-            ("nature", "", "whose affair it is: content, caching, message, access, slow, bench", TEXT),
-            ("fails", "", "the transaction fails by it; otherwise it is only noted", BOOL),
-            ("count", "", "how often it occurred", INT),
+            ("nature", "", "nature of the class: content, caching, message, access, slow, bench", TEXT),
+            ("fails", "", "true: the error fails the transaction; false: it is only noted", BOOL),
+            ("count", "", "number of occurrences", INT),
         ],
     );
     for (number, log) in numbered(logs) {
@@ -179,27 +179,27 @@ pub fn errors(logs: &[Log]) -> Table {
     table
 }
 
-/// Facts with columns of their own, and the names of these.
+/// Facts with columns of their own, and the names of these columns.
 const FACTS: [(&str, &str, &str); 9] = [
-    (fact::URL, "url", "what was asked for"),
+    (fact::URL, "url", "requested URL"),
     (fact::REQUEST, "request", "method and kind of the request"),
     (fact::XACT, "xact", "id of the transaction"),
     (fact::ROBOT, "robot", "number of the robot"),
     (fact::CLIENT, "client", "address of the robot"),
-    (fact::PEER, "peer", "where the request was sent"),
-    (fact::SERVER, "server", "the server that made the reply"),
-    (fact::EXPECTED, "expected", "what had to come"),
-    (fact::SEEN, "seen", "what came"),
+    (fact::PEER, "peer", "address to which the request was sent"),
+    (fact::SERVER, "server", "server that generated the reply"),
+    (fact::EXPECTED, "expected", "expected value"),
+    (fact::SEEN, "seen", "actual value"),
 ];
 
 pub fn error_samples(logs: &[Log]) -> Table {
     let first = [
         LOG,
-        ("at_s", "s", "when, since the start of the process", FLOAT),
+        ("at_s", "s", "time since the start of the process", FLOAT),
         ("at", "", "when", TIME),
         ("number", "", "number of the class in the catalogue (docs/reference/generated/errors.md)", TEXT),
         ("name", "", "name of the class", TEXT),
-        ("detail", "", "what was seen, in one line", TEXT),
+        ("detail", "", "what was found, in one line", TEXT),
     ];
     let known = FACTS.iter().map(|&(_, name, text)| (name, "", text, TEXT));
     let rest = [("facts", "", "further facts as a JSON object of lists", TEXT)];
@@ -242,17 +242,17 @@ pub fn xacts(logs: &[Log]) -> Table {
             LOG,
             ("sample", "", "name of the sample", TEXT),
             ("xact", "", "id of the transaction; null if the request had none", TEXT),
-            ("started", "", "when it began", TIME),
-            ("ended_s", "s", "when it ended, since the start of the process", FLOAT),
-            ("lifetime", "ms", "time from its start to its end", FLOAT),
-            ("queued", "ms", "time from the moment it was due to its start; null of servers", FLOAT),
-            ("connection", "", "number of its connection among those of its event loop", INT),
+            ("started", "", "start of the transaction", TIME),
+            ("ended_s", "s", "end of the transaction, since the start of the process", FLOAT),
+            ("lifetime", "ms", "time from start to end", FLOAT),
+            ("queued", "ms", "time from the scheduled to the actual start; null for servers", FLOAT),
+            ("connection", "", "number of the connection within its event loop", INT),
             ("object", "", "path of the object's URL, or the whole URL if it is a foreign one", TEXT),
             ("size", "bytes", "bytes of the reply", INT),
             ("status", "", "status code; null if it was aborted without a reply", INT),
-            ("robot", "", "number of the robot; null of servers", INT),
+            ("robot", "", "number of the robot; null for servers", INT),
             ("server", "", "number of the server", INT),
-            ("ims", "s", "`If-Modified-Since` in seconds since 1970; null of robots", INT),
+            ("ims", "s", "`If-Modified-Since` in seconds since 1970; null for robots", INT),
         ],
     );
     for (number, log) in numbered(logs) {
@@ -287,9 +287,9 @@ pub fn messages(logs: &[Log]) -> Table {
         "a console message, shown or not",
         [
             LOG,
-            ("at_s", "s", "when, since the start of the process", FLOAT),
+            ("at_s", "s", "time since the start of the process", FLOAT),
             ("at", "", "when", TIME),
-            ("level", "", "verbosity level from which it is shown", INT),
+            ("level", "", "lowest verbosity level at which it is shown", INT),
             ("text", "", "the message", TEXT),
         ],
     );

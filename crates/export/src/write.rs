@@ -12,7 +12,7 @@ use serde_json::{Map, json};
 use crate::parquet;
 use crate::table::{CellValue, Table};
 
-/// How tables are written.
+/// Formats of table files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// Apache Parquet, compressed; columns are described in its metadata.
@@ -42,14 +42,14 @@ impl FromStr for Format {
         [Format::Parquet, Format::Csv, Format::JsonLines]
             .into_iter()
             .find(|format| format.extension() == text)
-            .ok_or_else(|| format!("`{text}` is no format; use parquet, csv or jsonl"))
+            .ok_or_else(|| format!("`{text}` is not a format: write parquet, csv or jsonl"))
     }
 }
 
 /// Why tables cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// A file cannot be made or written.
+    /// A file cannot be created or written.
     #[error("cannot write {}: {source}", path.display())]
     Io {
         /// The file.
@@ -57,7 +57,7 @@ pub enum ExportError {
         /// The cause.
         source: io::Error,
     },
-    /// A table does not become Parquet.
+    /// A table cannot be written as Parquet.
     #[error("cannot write {}: {source}", path.display())]
     Parquet {
         /// The file.
@@ -67,8 +67,8 @@ pub enum ExportError {
     },
 }
 
-/// Writes each table to a file of its name in `folder`, which is made if it does not exist, and what their columns are to
-/// `schema.json`. Files of earlier exports are overwritten. Returns the paths.
+/// Writes each table to a file of its name in `folder`, which is created if it does not exist, and the description of
+/// their columns to `schema.json`. Files of earlier exports are overwritten. Returns the paths.
 ///
 /// # Errors
 /// If a file cannot be written.

@@ -1,4 +1,5 @@
-//! What all parts of a robot group use: the event loop, the recorder, the settings, and the generator of requests.
+//! The context that all parts of a robot group share: the event loop, the recorder, the settings, and the generator of
+//! requests.
 
 use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, SocketAddr};
@@ -18,7 +19,7 @@ use crate::request::generator::RequestGenerator;
 use crate::robot::draw_http_version;
 use crate::settings::{Profile, Settings};
 
-/// What is prepared once for each profile.
+/// Data prepared once for each profile.
 #[derive(Debug)]
 pub struct ProfileContext {
     /// The links to embedded objects that robots with this profile follow, if they follow any.
@@ -47,7 +48,7 @@ impl ProfileContext {
     }
 }
 
-/// What never changes about a robot. It is read at every step, so it stands apart from the robot's state.
+/// The constant properties of a robot. They are read at every step, so they are separate from the robot's state.
 #[derive(Clone, Copy, Debug)]
 struct Member {
     /// Position of the robot's profile.
@@ -58,7 +59,7 @@ struct Member {
     http_minor: u8,
 }
 
-/// What all parts of a robot group use.
+/// The context that all parts of a robot group share.
 #[derive(Debug)]
 pub struct GroupContext<L> {
     /// The event loop.
@@ -69,12 +70,12 @@ pub struct GroupContext<L> {
     pub settings: Settings,
     /// The contents that robots expect of servers.
     pub contents: Fingerprint,
-    /// What decides requests.
+    /// The generator of requests.
     pub generator: RefCell<RequestGenerator>,
     /// Random draws that depend on replies and thus on time, like the length of connections. They are apart from the robots'
     /// own streams so that the sequence of a robot's requests does not depend on replies.
     pub reply_rng: RefCell<Stream>,
-    /// What requests say about phases.
+    /// The phase status that requests carry.
     pub phase_status: Cell<PhaseStatus>,
     /// A buffer for the head of the request that is being sent.
     pub head_buffer: RefCell<Vec<u8>>,
@@ -151,7 +152,7 @@ impl<L: Link> GroupContext<L> {
 /// The view of one robot.
 #[derive(Debug)]
 pub struct RobotContext<'a, L> {
-    /// What the whole group uses.
+    /// The context of the group.
     pub group: &'a GroupContext<L>,
     /// Number of the robot in this group.
     pub robot: usize,
@@ -188,7 +189,7 @@ impl<'a, L: Link> RobotContext<'a, L> {
         &self.group.settings.profiles[self.profile_index()]
     }
 
-    /// What is prepared for the robot's profile.
+    /// The prepared data of the robot's profile.
     pub fn prepared(self) -> &'a ProfileContext {
         &self.group.profiles[self.profile_index()]
     }
@@ -224,7 +225,7 @@ impl<'a, L: Link> RobotContext<'a, L> {
         Some(now + nanos(lifetime))
     }
 
-    /// The largest number of requests in flight on a connection of the robot; drawn anew each time.
+    /// The largest number of requests in flight on a connection of the robot; drawn each time.
     pub fn draw_pipeline_depth(self) -> u32 {
         let depth = self.profile().pipeline.as_ref();
         let drawn = depth.map(|depth| depth.sample(&mut *self.group.reply_rng.borrow_mut()));

@@ -41,11 +41,11 @@ pub struct Exchange {
     pub sent: u64,
     /// Whether one side ended the exchange on purpose.
     pub aborted: bool,
-    /// What is wrong with the content.
+    /// Violation in the content.
     pub violation: Option<Violation>,
     /// How much of the content was compared.
     pub verified: Verified,
-    /// What is wrong with the markup.
+    /// Errors in the markup.
     pub markup_errors: Vec<MarkupError>,
     /// The challenges that the request answers.
     pub answers: AuthAnswers,
@@ -55,7 +55,7 @@ pub struct Exchange {
     pub head_sent: Option<Nanos>,
     /// When the first bytes of the reply arrived, if its end arrived later.
     pub first_byte: Option<Nanos>,
-    /// The messages on the wire, if the user asked to see them.
+    /// The messages on the wire, if the user requested a dump.
     pub capture: Option<Box<Capture>>,
 }
 
@@ -91,7 +91,7 @@ pub struct AuthSteps {
     pub scheme: Option<AuthScheme>,
     /// Whether access was refused as expected, because the password is wrong on purpose.
     pub refused: bool,
-    /// Who granted access in spite of a wrong password.
+    /// The side that granted access in spite of a wrong password.
     pub ignored_by: Option<AuthSource>,
 }
 
@@ -100,7 +100,7 @@ pub struct AuthSteps {
 pub struct Completed {
     /// What was observed on the wire.
     pub exchange: Exchange,
-    /// What the reply says.
+    /// The facts in the reply.
     pub reply: Box<ReplyMeta>,
     /// When the reply was complete.
     pub ended: Nanos,
@@ -153,7 +153,7 @@ impl<'a> InFlight<'a> {
         self.result = Some((cx.now(), Err(failure)));
     }
 
-    /// Sets the result of an exchange whose reply was read. Returns the bytes behind the reply; `None` if the connection cannot be
+    /// Sets the result of an exchange whose reply was read. Returns the bytes after the reply; `None` if the connection cannot be
     /// used for the replies of further requests.
     fn conclude<L: Link>(
         &mut self,
@@ -197,8 +197,8 @@ impl<'a> InFlight<'a> {
         is_usable.then_some(carry)
     }
 
-    /// Whether the peer has closed an idle connection just when the robot reused it. That is no fault of either (RFC 9112,
-    /// section 9.5).
+    /// Whether the peer has closed an idle connection just when the robot reused it. This is not an error of either
+    /// side (RFC 9112, section 9.5).
     pub fn lost_race(&self, reused: bool) -> bool {
         let failed = |failure: &TransactionFailure| failure.violation.kind != ErrorKind::Timeout;
         reused
@@ -207,7 +207,7 @@ impl<'a> InFlight<'a> {
     }
 }
 
-/// Sends the requests of `flights` on one connection, one behind the other, and reads their replies in the same sequence. Stops at
+/// Sends the requests of `flights` on one connection, one after the other, and reads their replies in the same order. Stops at
 /// the first exchange after which the connection cannot be used. Calls `found_link` with each link to an embedded object as
 /// soon as it arrives. Only requests without a body may share a connection.
 ///
@@ -229,7 +229,7 @@ pub async fn exchange<L: Link>(
             return flights[0].fail(cx, &mut connection.conn, failure, true);
         }
     }
-    // Bytes that arrived behind the previous reply.
+    // Bytes that arrived after the previous reply.
     let mut carry = Vec::new();
     let count = flights.len();
     for (at, flight) in flights.iter_mut().enumerate() {

@@ -11,13 +11,13 @@ use crate::violation::Violation;
 /// Why a transaction failed.
 #[derive(Clone, Debug)]
 pub struct TransactionFailure {
-    /// What went wrong.
+    /// The class and the detail of the error.
     pub violation: Violation,
     /// The reply, as far as it arrived.
     pub reply: Option<Box<ReplyMeta>>,
     /// When the exchange started, if there was one.
     pub started: Option<Nanos>,
-    /// The messages on the wire, if the user asked to see them.
+    /// The messages on the wire, if the user requested a dump.
     pub capture: Option<Box<Capture>>,
 }
 
@@ -66,8 +66,8 @@ impl From<TransactionFailure> for Incomplete {
     }
 }
 
-/// The class of an error of a connection: the fault of the peer, or of the network. Everything else, like a lack of memory or a
-/// packet filter on this host, is the fault of the robots' host.
+/// The class of an error of a connection caused by the peer or the network. All other errors, such as a lack of memory
+/// or a packet filter on this host, are caused by the robots' host.
 pub fn connect_error(why: io::ErrorKind) -> ErrorKind {
     use io::ErrorKind as K;
     match why {

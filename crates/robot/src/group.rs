@@ -1,4 +1,4 @@
-//! The robots of one event loop: their state, and what the engine tells them.
+//! The robots of one event loop: their state, and the commands of the engine.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
@@ -30,7 +30,7 @@ pub struct RobotGroup<L: Link> {
     pub(crate) robots: RefCell<Vec<Robot>>,
     pub(crate) pool: ConnectionPool<L::Conn>,
     pub(crate) resolvers: Resolvers<L>,
-    /// What happened to objects before.
+    /// The history of objects.
     pub(crate) history: RefCell<History>,
     pub(crate) popularity: RefCell<PopularityCounts>,
     /// Whether robots request anything repeatedly, so that the past of objects matters.
@@ -38,7 +38,7 @@ pub struct RobotGroup<L: Link> {
     pub(crate) pace: Cell<Pace>,
     /// Share (0..1) of the robots that were active when they were counted last.
     active_share: Cell<f64>,
-    /// Launches that are due from then on wait for the pace that is in force then.
+    /// Launches that are due at or after this time wait for the pace that is then in force.
     pub(crate) pace_end: Cell<Nanos>,
     /// The working set freezes for requests that are due from then on.
     freeze_at: Cell<Nanos>,
@@ -109,7 +109,7 @@ impl<L: Link> RobotGroup<L> {
         }
     }
 
-    /// What a later test needs to continue with the objects of this one.
+    /// The data that a later test needs to continue with the objects of this one.
     pub fn working_set(&self) -> SavedShare {
         self.freeze_by(self.context.now());
         let totals = self.context.recorder.totals();
@@ -123,12 +123,12 @@ impl<L: Link> RobotGroup<L> {
         self.context.generator.borrow_mut().resume_from(&self.context.settings.field, legacy)
     }
 
-    /// Sets what requests say about phases from now on.
+    /// Sets the phase status that requests carry from now on.
     pub fn set_phase_status(&self, status: PhaseStatus) {
         self.context.phase_status.set(status);
     }
 
-    /// What servers said about phases.
+    /// The phase statuses of servers.
     pub fn server_statuses(&self) -> Vec<PeerStatus> {
         self.peers.borrow().statuses().to_vec()
     }

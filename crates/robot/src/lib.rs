@@ -2,7 +2,7 @@
 //!
 //! A [`RobotGroup`] is the robots of one event loop. To follow one transaction, read [`transaction`] from the top:
 //!
-//! 1. [`load`] decides when a robot sends its next request, and [`request`] decides which object it asks for, and how.
+//! 1. [`load`] decides when a robot sends its next request, and [`request`] decides which object it requests, and how.
 //! 2. [`transaction`] runs the exchanges of the request, with credentials if a reply demands them. Each [`exchange`] uses one of
 //!    the [`connections`].
 //! 3. [`judge`] compares the reply with what the robot knows and gives a verdict.

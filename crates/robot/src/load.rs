@@ -19,7 +19,8 @@ use crate::robot::Robot;
 use crate::settings::{Load, Profile};
 
 impl<L: Link> RobotGroup<L> {
-    /// Runs the robots from `start` until the pace stops them. Transactions that are running then go on as tasks of the link.
+    /// Runs the robots from `start` until the pace stops them. Transactions that are running then continue as tasks of
+    /// the link.
     pub async fn run(self: Rc<Self>, start: Nanos) {
         let link = &self.context.link;
         link.spawn(Rc::clone(&self).spawn_workers());
@@ -44,8 +45,8 @@ impl<L: Link> RobotGroup<L> {
         let profile = self.context.of(robot).profile();
         let load = pace.load.at(due);
         let thinned = match profile.load {
-            // To skip arrivals with the complementary probability makes a Poisson stream a slower Poisson stream. The draw happens
-            // at any load. Otherwise the time at which a phase starts would change all arrivals after it.
+            // Skipping arrivals with the complementary probability turns a Poisson stream into a slower Poisson stream.
+            // A draw is made at any load; otherwise the start time of a phase would change all later arrivals.
             Load::Open { .. } => self.robot(robot).arrivals.unit() >= load,
             Load::Closed { .. } => self.robot(robot).rank as f64 >= load,
             Load::InterArrival(_) | Load::Passive => false,

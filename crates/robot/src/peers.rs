@@ -1,4 +1,4 @@
-//! The other processes of a test, as the robots of one loop know them, and how to reach each of them.
+//! The other processes of a test, as far as the robots of one loop know them, with a way to reach each of them.
 
 pub mod first_contact;
 mod phase_sync;
@@ -11,7 +11,7 @@ const QUIET: Nanos = Nanos::from_secs(10);
 /// The same while this process waits for others.
 const QUIET_WHEN_WAITING: Nanos = Nanos::from_millis(250);
 
-/// The server processes from which replies have come.
+/// The server processes that have replied.
 #[derive(Debug)]
 pub struct KnownPeers {
     groups: Groups,
@@ -51,7 +51,7 @@ impl KnownPeers {
         self.groups.statuses()
     }
 
-    /// All processes must be queried now, because there is news for them.
+    /// Marks all processes to be queried now, because the status of this process has changed.
     pub fn query_all(&mut self) {
         self.routes.iter_mut().for_each(|route| route.queried = None);
     }

@@ -17,12 +17,12 @@ use crate::request::page::Page;
 use crate::request::{Cause, Request};
 use crate::violation::Violation;
 
-/// What the robots remember of a requested object.
+/// What the robots know about a requested object.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Remembered {
     /// How many times it has been requested, and the number of objects for which it stands (see [`popularity`]).
     pub rank: Option<(u32, u32)>,
-    /// Milliseconds since the previous transfer of the whole object.
+    /// Milliseconds since the previous transfer of the complete object.
     pub since_transfer_ms: Option<u64>,
 }
 
@@ -206,7 +206,7 @@ pub fn success<L: Link>(
     });
 }
 
-/// Counts how much of the content was compared.
+/// Counts the amount of compared content.
 fn count_verified(block: &mut Block, exchange: &Exchange, verifiable: Verifiable) {
     let verified = &exchange.verified;
     let counts = &mut block.verified;
@@ -218,7 +218,7 @@ fn count_verified(block: &mut Block, exchange: &Exchange, verifiable: Verifiable
     counts.digests += u64::from(verified.digest);
 }
 
-/// Shows the messages of a transaction, if the user asked to see them.
+/// Dumps the messages of a transaction, if the user requested this.
 fn show_messages<L: Link>(
     cx: RobotContext<'_, L>,
     request: &Request,

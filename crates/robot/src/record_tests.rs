@@ -139,9 +139,9 @@ fn private_replies_that_are_kept_are_leaks_whoever_asked_for_them_how() {
         assert!(block.errors[ErrorKind::PrivateLeak] > 100, "{maker}: {:?}", errors(&block));
         let leaks = examples.iter().filter(|example| example.kind == ErrorKind::PrivateLeak);
         for evidence in leaks.map(|example| &example.evidence) {
-            let made = format!("a reply that was made for {maker}");
+            let made = format!("a reply that was generated for {maker}");
             let robot = evidence.facts.iter().find(|(name, _)| name == fact::ROBOT).unwrap();
-            let came = format!("came to robot {}", robot.1);
+            let came = format!("was delivered to robot {}", robot.1);
             assert!(evidence.detail.starts_with(&made) && evidence.detail.ends_with(&came), "{evidence:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! Requests: which object a robot asks for, and how the request looks on the wire.
+//! Requests: the choice of objects, and the form of requests on the wire.
 
 pub mod auth;
 pub mod backlog;
@@ -24,7 +24,7 @@ use self::page::Page;
 /// Why a robot makes a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The robot's load calls for it.
+    /// The request was launched by the robot's load.
     Direct,
     /// The object is embedded in another one.
     Embedded,
@@ -73,7 +73,7 @@ pub struct Request {
     pub parts_from: Nanos,
     /// Number of its embedded objects that were requested so far.
     pub launched: Cell<u32>,
-    /// Where the request goes, if that is known: embedded objects come from where their container came from.
+    /// The destination of the request, if it is known: embedded objects come from the same peer as their container.
     pub hop: Option<SocketAddr>,
     /// The page to which the request belongs.
     pub page: Option<Rc<Page>>,
@@ -117,7 +117,7 @@ impl Request {
         self.ranges.as_deref().map_or(&[], |set| &set.specs)
     }
 
-    /// Whether this is a GET for the object as it is. Only these take part in hit ratios (`docs/reference/models.md`, "Request
+    /// Whether this is a GET for the object as it is. Only these count in hit ratios (`docs/reference/models.md`, "Request
     /// properties").
     pub fn is_basic(&self) -> bool {
         self.method == Method::Get && self.kind == RequestKind::Basic && self.cause != Cause::Redirected

@@ -14,9 +14,9 @@ use crate::settings::{Load, Settings};
 /// The state of a robot.
 #[derive(Debug)]
 pub struct Robot {
-    /// Decides everything that the robot chooses, except the times of its launches.
+    /// The stream of all choices of the robot except the times of its launches.
     pub rng: Stream,
-    /// Decides the times of launches, so that they do not depend on what the robot chose before.
+    /// The stream of launch times, which are therefore independent of earlier choices.
     pub arrivals: Stream,
     /// The robot is active while the populus factor is above this (0 to 1).
     pub rank: f32,
@@ -26,7 +26,7 @@ pub struct Robot {
     pub to_skip: u32,
     /// Launches to skip from a later time on: those of pages whose embedded objects are not known yet.
     pub to_skip_later: Vec<(Nanos, u32)>,
-    /// What only some robots have.
+    /// State that only some robots have.
     pub rare: Option<Box<RareState>>,
 }
 
@@ -45,7 +45,7 @@ pub struct RareState {
     pub cookies: Option<CookieJar>,
     /// Requests for embedded objects that wait to be pipelined.
     pub backlog: Backlog,
-    /// What the robot knows about authentication, once it needed to.
+    /// The authentication state of the robot, once it was needed.
     pub credentials: Option<Box<RobotCredentials>>,
 }
 
@@ -121,7 +121,7 @@ fn draw_launches_to_skip(settings: &Settings, profile: usize, rng: &mut Stream) 
     if robot.embed_recur <= 0.0 || !is_open || !field.rules.begins_within_pages() {
         return 0;
     }
-    // A moment falls into a page in proportion to the number of its parts.
+    // The probability that a moment falls into a page is proportional to the number of its parts.
     let mut page = || {
         let server = robot.origins.draw(rng).copied().unwrap_or(0);
         let direct = field.servers.get(server).map(|server| &field.direct[server.direct])?;

@@ -28,7 +28,7 @@ pub enum Load {
     Passive,
 }
 
-/// A server as robots see it: a name in URLs, and where to find it.
+/// A server as robots see it: a name in URLs, and its addresses.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Server {
     /// The authority in URLs, `host:port`.
@@ -40,7 +40,7 @@ pub struct Server {
     pub direct: usize,
 }
 
-/// How robots know the sizes of objects. They always compare bytes.
+/// The source of object sizes. Robots always compare bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verify {
     /// Sizes come from the catalog.
@@ -77,17 +77,18 @@ impl Rules {
     }
 }
 
-/// What the robots of a test have in common. It is equal on all loops, and its catalog is equal on both sides.
+/// The settings that the robots of a test share. It is equal on all loops, and its catalog is equal on both sides.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Field {
     /// Visible servers.
     pub servers: Vec<Server>,
-    /// What robots can request from a server: content types, except those that occur only inside others.
+    /// Content types that robots can request directly from a server, that is, all except those that occur only inside
+    /// others.
     pub direct: Vec<Selector<ContentKind>>,
     /// Object properties as the servers have them.
     pub catalog: Catalog,
-    /// Generation 1.x: the client marks this share of objects as cachable by their kind, see
-    /// [`Catalog::classic`]. Otherwise the content type is chosen first and says what is cachable.
+    /// Generation 1.x: the client marks this share of objects as cachable by their kind, see [`Catalog::classic`].
+    /// Otherwise the content type is chosen first and determines cachability.
     pub marks_cachable: Option<f64>,
     /// The rules by which robots choose objects.
     pub rules: Rules,
@@ -132,11 +133,11 @@ pub struct Session {
 /// Resolution of names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Dns {
-    /// Name servers in request of preference.
+    /// Name servers in order of preference.
     pub servers: Vec<SocketAddr>,
     /// How long robots wait for an answer from each of them, in nanoseconds.
     pub timeout: Nanos,
-    /// Whether robots ask for IPv6 addresses.
+    /// Whether robots query IPv6 addresses.
     pub v6: bool,
     /// Maximum number of answers that are kept; 0 for none.
     pub cache: usize,
@@ -223,7 +224,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Robots that do nothing special: basic requests on one-request connections.
+    /// Robots with default behaviour: basic requests, one per connection.
     pub fn plain(name: &str, count: usize, load: Load, behavior: Behavior) -> Profile {
         Profile {
             name: name.to_owned(),
@@ -286,7 +287,7 @@ pub struct Settings {
     pub robots: usize,
     /// Kinds of robots. Robots are numbered consecutively through all kinds.
     pub profiles: Vec<Arc<Profile>>,
-    /// What all robots have in common.
+    /// The settings that all robots share.
     pub field: Arc<Field>,
     /// The load, or the number of active robots, rises linearly over this many seconds.
     pub launch_window: f64,

@@ -1,4 +1,4 @@
-//! What tests of this crate share: a virtual loop whose connections lead to a server made of a function.
+//! Helpers for the tests of this crate: a virtual loop whose connections lead to a server that is a function.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -14,13 +14,13 @@ use polygraph_wire::marks::XactMark;
 /// A request as it arrived.
 #[derive(Clone, Debug)]
 pub struct Ask {
-    /// When it arrived.
+    /// Time of arrival.
     pub at: Nanos,
-    /// Where it arrived.
+    /// Address at which it arrived.
     pub hop: SocketAddr,
     /// The head.
     pub head: String,
-    /// How many requests came before it on the connection.
+    /// Number of earlier requests on the connection.
     pub before: usize,
 }
 
@@ -36,28 +36,28 @@ impl Ask {
             .map(|(_, value)| value)
     }
 
-    /// The path that is asked for.
+    /// The path that is requested.
     pub fn path(&self) -> &str {
         self.head.split(' ').nth(1).unwrap()
     }
 
-    /// The object that is asked for.
+    /// The object that is requested.
     pub fn oid(&self) -> Oid {
         polygraph_wire::url::parse(self.path().as_bytes()).unwrap()
     }
 }
 
-/// What the server does with a request.
+/// The server's reaction to a request.
 pub enum Answer {
-    /// Sends this, so much later.
+    /// Sends these bytes after a delay.
     Reply(Vec<u8>, Nanos),
-    /// Sends the first at once and the other so much later.
+    /// Sends the first part immediately and the second after a delay.
     Twice(Vec<u8>, Vec<u8>, Nanos),
     /// Closes the connection.
     Close,
 }
 
-/// The whole object that is asked for, first hand.
+/// A first-hand reply with the complete requested object.
 pub fn object(catalog: &Catalog, ask: &Ask, fields: &str) -> Vec<u8> {
     let oid = ask.oid();
     let cachable = if catalog.cachable(&oid) { "public" } else { "private,no-cache" };
@@ -90,7 +90,7 @@ pub struct TestLink {
 pub const EPOCH: u64 = 1_795_219_200;
 
 impl TestLink {
-    /// A loop with this server behind every address.
+    /// A loop with this server at every address.
     pub fn new(server: impl FnMut(&Ask) -> Answer + 'static) -> TestLink {
         let (link, asked) = (VirtualLink::new(EPOCH), Rc::default());
         let server = Rc::new(RefCell::new(server));
@@ -117,7 +117,7 @@ impl Deref for TestLink {
     }
 }
 
-/// Answers the requests of a connection, whatever is in their bodies.
+/// Answers the requests of a connection, and ignores their bodies.
 async fn serve(
     link: VirtualLink,
     mut conn: VirtualConn,

@@ -1,6 +1,6 @@
-//! One transaction, from its request to everything that follows from its reply.
+//! A transaction, from its request to the requests that follow from its reply.
 //!
-//! There is one way in, `RobotGroup::transact`. Read it from the top: the request is exchanged for a reply, and once more with
+//! The entry point is `RobotGroup::transact`. Read it from the top: the request is exchanged for a reply, and once more with
 //! credentials for each side that demands them; the reply is judged; the outcome is recorded and remembered; embedded objects
 //! and redirects become requests of their own (`RobotGroup::launch`).
 
@@ -33,7 +33,7 @@ use crate::request::{Cause, Request};
 
 /// Maximum number of challenges that a transaction answers.
 const MAX_CHALLENGES: usize = 3;
-/// Number of connections on which a request is tried, if peers close them before they answer, after the first one.
+/// Number of further connections on which a request is sent if peers close earlier ones before they answer.
 const MAX_RETRIES: u32 = 10;
 
 impl<L: Link> RobotGroup<L> {
@@ -114,7 +114,7 @@ impl<L: Link> RobotGroup<L> {
                 _ => {
                     completed.auth.refused = status == 403 && self.has_wrong_password(robot);
                     if status < 400 && self.has_wrong_password(robot) {
-                        // A proxy demands credentials for everything, an origin perhaps for this object alone.
+                        // A proxy demands credentials for all requests, an origin possibly for this object only.
                         let proxy = answers.proxy.map(|_| AuthSource::Proxy);
                         completed.auth.ignored_by = proxy.or(challengers.last().copied());
                     }
@@ -127,7 +127,7 @@ impl<L: Link> RobotGroup<L> {
             let fields = completed.reply.rare.as_deref().map_or(&[][..], |rare| &rare.challenges);
             let answer = self.credentials(robot).learn(source, fields, answers.to(source));
             if answer.is_none() || challengers.len() > MAX_CHALLENGES {
-                // With a wrong password that is expected.
+                // This is expected for a wrong password.
                 completed.auth.refused =
                     self.has_wrong_password(robot) && (answers.to(source) || !challengers.is_empty());
                 return Ok(completed);
@@ -159,8 +159,8 @@ impl<L: Link> RobotGroup<L> {
             if reused {
                 record::reuse(cx, started);
             } else {
-                // Connections first, requests second: when many transactions start at once, a peer that the first request wakes
-                // finds the others there, and is not woken by each of them.
+                // Connections are opened before requests are sent: when many transactions start at once, a peer that is
+                // woken by the first request finds the others, and is not woken by each of them.
                 yield_now().await;
             }
             let observed = Exchange::new(started, deadline, hop, connection.number);
@@ -271,8 +271,8 @@ impl<L: Link> RobotGroup<L> {
         requests.into_iter().zip(results).collect()
     }
 
-    /// Judges the outcome of a transaction, records and remembers it, and launches what follows from it. Returns whether the
-    /// transaction failed.
+    /// Judges the outcome of a transaction, records it, updates the history, and launches the requests that follow from it.
+    /// Returns whether the transaction failed.
     fn conclude(&self, robot: usize, request: &Request, outcome: Result<Completed, Incomplete>) -> bool {
         let cx = self.context.of(robot);
         let now = outcome.as_ref().map_or_else(|_| cx.now(), |completed| completed.ended);
@@ -325,7 +325,7 @@ impl<L: Link> RobotGroup<L> {
         judge(&known, request, completed)
     }
 
-    /// Records and remembers that a transaction failed at `now`.
+    /// Records a transaction that failed at `now`, and updates the history.
     fn fail(&self, robot: usize, request: &Request, failure: &TransactionFailure, now: Nanos) {
         let cx = self.context.of(robot);
         record::failure(cx, request, failure, now);
@@ -337,7 +337,7 @@ impl<L: Link> RobotGroup<L> {
         self.give_up(robot, request);
     }
 
-    /// Takes note that the object will not come.
+    /// Records that the object will not arrive.
     fn give_up(&self, robot: usize, request: &Request) {
         self.note_visit(robot, request, None);
         if let Some(page) = &request.page {
@@ -345,8 +345,8 @@ impl<L: Link> RobotGroup<L> {
         }
     }
 
-    /// Remembers what later transactions need to know about this one. What is known of an object is seldom in the processor's
-    /// caches, so everything is looked up together.
+    /// Stores what later transactions need to know about this one. Data about an object is rarely in the processor's
+    /// caches, so all look-ups are done together.
     fn remember(
         &self,
         robot: usize,
@@ -410,7 +410,8 @@ impl<L: Link> RobotGroup<L> {
         }
     }
 
-    /// Learns what the server of the test says about worlds and phases. The fields of a stored reply are outdated.
+    /// Processes the facts about worlds and phases that a server of the test has sent. The fields of a stored reply are
+    /// outdated.
     fn learn_from_server(&self, robot: usize, request: &Request, reply: &ReplyMeta) {
         if request.foreign.is_some() {
             return;
@@ -475,7 +476,8 @@ impl<L: Link> RobotGroup<L> {
         }
     }
 
-    /// Counts a task of the robot that has ended. After the last one, wakes whoever waits for the end of all of them.
+    /// Counts a task of the robot that has ended. After the last one, wakes the task that waits for the end of all of
+    /// them.
     fn finish_task(&self, robot: usize) {
         let active = {
             let mut robot = self.robot(robot);

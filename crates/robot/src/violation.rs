@@ -1,13 +1,13 @@
-//! What is wrong with a reply.
+//! Violations of rules in replies.
 
 use polygraph_stats::{ErrorKind, Evidence};
 
-/// What a robot expected and what it got, as text for people.
+/// Expected and actual value, as text for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpectedVsActual {
-    /// What the robot expected.
+    /// The expected value.
     pub expected: String,
-    /// What the robot got instead.
+    /// The actual value.
     pub actual: String,
 }
 
@@ -25,7 +25,7 @@ pub struct Violation {
     pub kind: ErrorKind,
     /// What the robot found, in one line.
     pub detail: String,
-    /// What the robot expected and what it got.
+    /// Expected and actual value.
     pub comparison: Option<Box<ExpectedVsActual>>,
 }
 
@@ -35,7 +35,7 @@ impl Violation {
         Violation { kind, detail: detail.into(), comparison: None }
     }
 
-    /// Adds what the robot expected and what it got.
+    /// Adds the expected and the actual value.
     #[must_use]
     pub fn expected(mut self, expected: impl Into<String>, actual: impl Into<String>) -> Violation {
         self.comparison =

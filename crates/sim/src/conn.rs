@@ -20,7 +20,7 @@ const WINDOW: usize = 256 * 1024;
 pub struct VirtualConn {
     network: Rc<Network>,
     wire: Rc<RefCell<Wire>>,
-    /// Which end: it reads `streams[end]` and writes the other.
+    /// The index of the end, which reads `streams[end]` and writes the other stream.
     end: usize,
     deadline: Option<Nanos>,
     alarm: Option<Alarm>,

@@ -23,19 +23,19 @@ use crate::link::VirtualLink;
 /// The name of simulated devices in `Via`.
 const NAME: &str = "model";
 
-/// What a device stores.
+/// The storage model of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cache {
-    /// Every reply that may be stored.
+    /// An unlimited cache: every reply that may be stored.
     Ideal,
-    /// The most recently used replies, up to so many bytes.
+    /// LRU: the most recently used replies, up to this many bytes.
     Lru(u64),
-    /// The replies that were stored last, up to so many bytes.
+    /// FIFO: the most recently stored replies, up to this many bytes.
     Fifo(u64),
 }
 
 impl Cache {
-    /// Bytes that it may store, bookkeeping included; `None` without a limit.
+    /// Size of the store in bytes, including bookkeeping; `None` without a limit.
     pub fn capacity(self) -> Option<u64> {
         match self {
             Cache::Ideal => None,
@@ -47,18 +47,18 @@ impl Cache {
 /// A model of a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Model {
-    /// What it stores.
+    /// The storage model.
     pub cache: Cache,
-    /// Time in nanoseconds that it takes for a hit.
+    /// Time for a hit in nanoseconds.
     pub hit: Nanos,
-    /// Time in nanoseconds that it takes for everything else, in addition to the time of the origin.
+    /// Time for all other requests in nanoseconds, in addition to the time of the origin.
     pub miss: Nanos,
-    /// Requests per second that it can serve, one after the other; `None`: any number.
+    /// Maximum number of requests per second, served one after the other; `None`: unlimited.
     pub rate: Option<f64>,
 }
 
 impl Model {
-    /// A device that takes no time.
+    /// A device without service times.
     pub fn instant(cache: Cache) -> Model {
         Model { cache, hit: Nanos::ZERO, miss: Nanos::ZERO, rate: None }
     }
@@ -99,8 +99,8 @@ impl fmt::Debug for Device {
 
 impl Device {
     /// Starts a device that listens at `addresses`. Its clients request objects of `catalog`. `hosts` are names of
-    /// origins and their addresses; `servers` are the addresses of servers that clients know as `host:port`, which need
-    /// not have that port.
+    /// origins and their addresses; `servers` are the addresses of servers that clients know as `host:port`; an
+    /// address may have another port.
     pub fn start(
         link: &VirtualLink,
         addresses: &[SocketAddr],
@@ -123,7 +123,7 @@ impl Device {
 
     /// Runs a proxy with any settings, as [`Device::start`] does for a model.
     pub fn run(link: &VirtualLink, addresses: &[SocketAddr], shared: Arc<Shared>) -> Device {
-        // There are no names beside the configured ones.
+        // There are no names other than the configured ones.
         let resolver = |_: &str, _| Box::pin(ready(Err(io::ErrorKind::NotFound.into()))) as _;
         let proxy = Rc::new(Proxy::new(link.clone(), Arc::clone(&shared), 0, Box::new(resolver)));
         for address in addresses {
@@ -140,7 +140,7 @@ impl Device {
         Device { shared, proxy }
     }
 
-    /// What it has done until now.
+    /// The counters of the proxy so far.
     pub fn snapshot(&self) -> Snapshot {
         self.shared.snapshot([&**self.proxy.counters()])
     }

@@ -1,20 +1,21 @@
-//! A world without time of its own: an event loop with a virtual clock, connections in memory, and models of devices.
+//! Simulation in virtual time: an event loop with a virtual clock, connections in memory, and models of devices.
 //!
-//! Robots and origins run here as they do on real sockets, for both know the world as a
-//! [`Link`](polygraph_link::Link) only. When all tasks wait, the clock goes on to the next moment that one waits for,
-//! so hours of a test take as long as its transactions take to compute. Nothing depends on the machine: the same
-//! tasks do the same things in the same order, always.
+//! Robots and origins run here as on real sockets, because both use only a [`Link`](polygraph_link::Link). When all
+//! tasks wait, the clock advances to the next time for which a task waits, so hours of a test take only the time to
+//! compute its transactions. The machine has no influence: the same tasks always perform the same actions in the same
+//! order.
 //!
 //! * [`link`]: the loop and its network.
 //! * [`conn`]: one connection.
 //! * [`device`]: models of caching proxies with several replacement policies.
-//! * `tasks`, `timers`: who runs, and who waits for what moment.
+//! * `tasks`, `timers`: tasks that are ready, and alarms of waiting tasks.
 //!
 //! # Decisions
 //!
-//! * **One virtual loop**: a queue of tasks that can continue, a heap of moments, and connections that are two bounded queues. Only the order of events matters, so
-//!   runs are identical byte for byte.
-//! * **The simulated device is the built-in proxy itself.** Contents that the catalog can make again are not stored.
+//! * **One virtual loop**: a queue of ready tasks, a heap of alarms, and connections of two bounded queues. Only the order of
+//!   events matters, so runs are identical byte for byte.
+//! * **The simulated device is the built-in proxy itself.** Contents that the catalog can generate again are not
+//!   stored.
 
 pub mod conn;
 pub mod device;

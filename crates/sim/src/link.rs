@@ -17,32 +17,33 @@ use crate::network::Network;
 use crate::tasks::Tasks;
 use crate::timers::Alarm;
 
-/// Tasks that get so many turns in one moment will never wait: even a hundred thousand robots need less.
+/// Maximum number of turns of tasks at one moment. Tasks that exceed it would never wait: even a hundred thousand
+/// robots need fewer.
 const MOST_TURNS: u64 = 2_000_000;
 
-/// Takes connections in; its second argument is the address that they go to.
+/// Accepts connections; the second argument is the destination address.
 type Accept = dyn Fn(VirtualConn, SocketAddr);
-/// Answers a datagram, or not.
+/// Answers a datagram, or ignores it.
 type Answer = dyn Fn(&[u8]) -> Option<Vec<u8>>;
 
 /// A loop with a virtual clock. Clones are handles to the same loop.
 ///
-/// Tasks keep their loop alive and the loop keeps its tasks: [`VirtualLink::end`] lets go of both.
+/// Tasks own a handle of their loop, and the loop owns its tasks; [`VirtualLink::end`] breaks this cycle.
 #[derive(Clone)]
 pub struct VirtualLink(Rc<World>);
 
 struct World {
     network: Rc<Network>,
-    /// The time of day when the clock shows 0, in seconds since 1970.
+    /// The time of day at time 0 of the clock, in seconds since 1970.
     epoch: u64,
     tasks: Tasks,
     listeners: RefCell<FxHashMap<SocketAddr, Rc<Accept>>>,
-    /// Listens at all other addresses.
+    /// The listener for all other addresses.
     anywhere: RefCell<Option<Rc<Accept>>>,
     name_servers: RefCell<FxHashMap<SocketAddr, Rc<Answer>>>,
-    /// From then on there is no local port.
+    /// The time from which no local port is available.
     no_port_from: Cell<Nanos>,
-    /// The second for which the date is written, and the date.
+    /// The second of the cached date, and the date.
     date: Cell<(u64, [u8; 29])>,
 }
 
@@ -53,7 +54,7 @@ impl fmt::Debug for VirtualLink {
 }
 
 impl VirtualLink {
-    /// A loop whose clock shows 0 when the time of day is `epoch` (seconds since 1970).
+    /// A loop whose clock starts at 0 with the time of day `epoch` (seconds since 1970).
     pub fn new(epoch: u64) -> VirtualLink {
         VirtualLink(Rc::new(World {
             network: Rc::default(),
@@ -67,8 +68,8 @@ impl VirtualLink {
         }))
     }
 
-    /// Runs all tasks until `until`; then the clock shows that. False if it will never come to that, because tasks go
-    /// on and on in the same moment.
+    /// Runs all tasks until the time `until`, which the clock then shows. Returns false if this time is never reached,
+    /// because tasks keep running at the same moment.
     pub fn run(&self, until: Nanos) -> bool {
         let world = &self.0;
         loop {
@@ -87,7 +88,7 @@ impl VirtualLink {
         true
     }
 
-    /// Ends all tasks and forgets all listeners.
+    /// Ends all tasks and removes all listeners.
     pub fn end(&self) {
         self.0.tasks.clear();
         self.0.listeners.borrow_mut().clear();
@@ -95,12 +96,12 @@ impl VirtualLink {
         *self.0.anywhere.borrow_mut() = None;
     }
 
-    /// Hands every connection to `address` over to `accept`; an unspecified address stands for all of its kind.
+    /// Passes every connection to `address` to `accept`; an unspecified address represents all addresses of its family.
     pub fn listen(&self, address: SocketAddr, accept: impl Fn(VirtualConn, SocketAddr) + 'static) {
         self.0.listeners.borrow_mut().insert(address, Rc::new(accept));
     }
 
-    /// Hands every connection to an address where nobody listens over to `accept`.
+    /// Passes every connection to an address without a listener to `accept`.
     pub fn listen_anywhere(&self, accept: impl Fn(VirtualConn, SocketAddr) + 'static) {
         *self.0.anywhere.borrow_mut() = Some(Rc::new(accept));
     }
@@ -110,12 +111,12 @@ impl VirtualLink {
         self.0.name_servers.borrow_mut().insert(address, Rc::new(answer));
     }
 
-    /// From now on everything takes so long from one end of the network to the other.
+    /// Sets the delay of the network in one direction.
     pub fn set_delay(&self, delay: Nanos) {
         self.0.network.delay.set(delay);
     }
 
-    /// From `at` on no connection can be opened for want of local ports.
+    /// From the time `at` on, no connection can be opened because local ports have run out.
     pub fn run_out_of_ports(&self, at: Nanos) {
         self.0.no_port_from.set(at);
     }
@@ -126,7 +127,7 @@ impl VirtualLink {
     }
 }
 
-/// The address that stands for all addresses of the same kind.
+/// The unspecified address of the same family.
 fn unspecified(ip: IpAddr) -> IpAddr {
     match ip {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -134,7 +135,7 @@ fn unspecified(ip: IpAddr) -> IpAddr {
     }
 }
 
-/// Someone who sleeps.
+/// A sleeping task.
 struct Sleep<'a> {
     link: &'a VirtualLink,
     at: Nanos,

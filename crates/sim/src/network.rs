@@ -1,4 +1,5 @@
-//! What the connections of a virtual loop share with it: the clock, the timers, the delay of the network, spare buffers.
+//! State that a virtual loop shares with its connections: the clock, the timers, the delay of the network, spare
+//! buffers.
 
 use std::cell::{Cell, RefCell};
 
@@ -6,17 +7,17 @@ use polygraph_link::Nanos;
 
 use crate::timers::Timers;
 
-/// Number of buffers that are kept for reuse, at most.
+/// Maximum number of buffers that are kept for reuse.
 const SPARE_BUFFERS: usize = 64;
-/// Larger buffers are not kept, bytes.
+/// Maximum size of a kept buffer in bytes.
 const LARGEST_SPARE: usize = 1 << 20;
 
 /// The network of one virtual loop.
 #[derive(Default)]
 pub struct Network {
-    /// The time that the virtual clock shows.
+    /// The time of the virtual clock.
     pub now: Cell<Nanos>,
-    /// Time that everything takes from one end of the network to the other.
+    /// Delay of the network in one direction.
     pub delay: Cell<Nanos>,
     /// The tasks that wait for a time.
     pub timers: Timers,
@@ -24,7 +25,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// When something that is sent now arrives.
+    /// The arrival time of data that is sent now.
     pub fn arrival(&self) -> Nanos {
         self.now.get() + self.delay.get()
     }
@@ -34,7 +35,7 @@ impl Network {
         self.buffers.borrow_mut().pop().unwrap_or_default()
     }
 
-    /// Takes a buffer back.
+    /// Takes back a buffer.
     pub fn recycle(&self, mut buffer: Vec<u8>) {
         let mut buffers = self.buffers.borrow_mut();
         if buffers.len() < SPARE_BUFFERS && buffer.capacity() <= LARGEST_SPARE {

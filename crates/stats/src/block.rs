@@ -19,14 +19,14 @@ use crate::summary_stats::SummaryStats;
 /// The status of nearly all replies; only other codes are counted separately.
 const USUAL_STATUS: u16 = 200;
 
-/// A transaction that succeeded, as one side saw it.
+/// A successful transaction, as one side saw it.
 #[derive(Clone, Copy, Debug)]
 pub struct Finished {
     /// Its class.
     pub class: Class,
     /// Response time in microseconds from the actual start to the last byte.
     pub rptm_us: u64,
-    /// Response time in microseconds from the moment it was due, if it is known; servers never know it.
+    /// Response time in microseconds from the due time, if that is known; servers never know it.
     pub due_rptm_us: Option<u64>,
     /// Reply bytes, head and body.
     pub size: u64,
@@ -35,19 +35,19 @@ pub struct Finished {
     /// Number of the kind of the reply's content (see [`Header::contents`](crate::Header::contents)), if kinds
     /// are distinguished.
     pub kind: Option<usize>,
-    /// The same of the content that the request brought.
+    /// The kind of the request's content, likewise.
     pub request_kind: Option<usize>,
     /// Status code of the reply; 0 if there is none.
     pub status: u16,
-    /// The status is in the agent's custom scope.
+    /// Whether the status is in the agent's custom scope.
     pub custom: bool,
-    /// A perfect cache would have a copy: the request is basic and repeats a request for a cachable object.
+    /// Whether a perfect cache would have a copy: the request is basic and repeats a request for a cachable object.
     pub offered_hit: bool,
     /// The scheme of the request's credentials, if they were accepted.
     pub authenticated: Option<AuthScheme>,
-    /// The object is embedded in a page.
+    /// Whether the object is embedded in a page.
     pub embedded: bool,
-    /// No robot requested the object before.
+    /// Whether no robot requested the object before.
     pub first: bool,
 }
 
@@ -78,13 +78,13 @@ pub struct Block {
     pub classes: [ClassStats; Class::COUNT],
     /// Reply sizes of basic transactions for which a perfect cache would have had a hit: repeats of cachable objects.
     pub offered_hits: SummaryStats,
-    /// The other basic transactions.
+    /// Reply sizes of all other basic transactions.
     pub offered_misses: SummaryStats,
     /// Offered hits that were misses, by [`MissCause`].
     pub missed: [CountAndBytes; MissCause::COUNT],
     /// Milliseconds since the object's last transfer, for offered hits that were hits.
     pub hit_since_transfer_ms: Histogram,
-    /// The same for those that were misses although a whole copy could have been kept.
+    /// The same for offered hits that were misses although a complete copy could have been stored.
     pub miss_since_transfer_ms: Histogram,
     /// Hits that were not offered: no robot of this run had requested the object before, or it is not cachable.
     pub false_hits: CountAndBytes,
@@ -92,7 +92,7 @@ pub struct Block {
     pub kinds: Vec<KindStats>,
     /// Finished transactions with a content of the request, by its kind: response times and *request* sizes.
     pub request_kinds: Vec<Breakdown>,
-    /// Finished transactions with another status than 200, see [`Block::by_status`].
+    /// Finished transactions with a status other than 200, see [`Block::by_status`].
     pub unusual_status: ByStatus,
     /// Replies that are not the last ones of successful transactions: replies of failed transactions, and challenges.
     pub other_replies: ByStatus,
@@ -102,7 +102,7 @@ pub struct Block {
     pub auth_steps: [ClassStats; AuthScheme::COUNT],
     /// Finished transactions whose credentials were accepted, by [`AuthScheme`].
     pub authenticated: [ClassStats; AuthScheme::COUNT],
-    /// Transactions of several exchanges, by the [`AuthScheme`] that made them so.
+    /// Transactions of several exchanges, by the [`AuthScheme`] of the challenge.
     pub compounds: [CompoundStats; AuthScheme::COUNT],
     /// Times from the start of a transaction to its first and last bytes.
     pub latency: Latency,
@@ -114,11 +114,11 @@ pub struct Block {
     pub embedded: CountAndBytes,
     /// Finished transactions for objects that no robot had requested before.
     pub unique: u64,
-    /// For each completed request, successful or not, its ordinal among the requests for its object: 1, 2, 3 and so on. There are as
-    /// many ns as objects with n or more requests, so this is the rank of an object with n requests. With more
-    /// objects than a robot's loop can count, each stands for several.
+    /// For each completed request, successful or not, its ordinal among the requests for its object: 1, 2, 3 and so on.
+    /// The number of values n is the number of objects with at least n requests, so it is the rank of an object with n
+    /// requests. If there are more objects than a robot's loop can count, each counted object represents several.
     pub ordinals: Histogram,
-    /// Pages that were complete.
+    /// Complete pages.
     pub pages: PageStats,
     /// Request sizes of finished transactions in bytes, head and body.
     pub req_size: Histogram,
@@ -130,7 +130,7 @@ pub struct Block {
     pub retried: u64,
     /// Transactions that started on a connection that had been used before.
     pub reused: u64,
-    /// Lateness of every start in microseconds: actual minus due.
+    /// Lateness of every start in microseconds: actual minus due time.
     pub late_us: Histogram,
     /// Concurrent transactions: entered = started, left = finished or failed.
     pub xacts: Level,
@@ -138,7 +138,7 @@ pub struct Block {
     pub waiting: Level,
     /// Open connections.
     pub conns: Level,
-    /// Open connections that are established: something could be sent or was received.
+    /// Open connections that are established: data could be sent or was received.
     pub established: Level,
     /// Open connections that wait for their next request.
     pub idle: Level,
@@ -156,7 +156,7 @@ pub struct Block {
     pub cookies: CookieStats,
     /// Name look-ups.
     pub dns: DnsStats,
-    /// Time in microseconds until 100 (continue) came.
+    /// Time in microseconds until 100 (continue) arrived.
     pub continue_us: Histogram,
     /// Validations by the device, on the server side.
     pub validations: ValidationStats,
@@ -256,15 +256,15 @@ impl Block {
         self.missed[cause as usize].add(bytes);
     }
 
-    /// Counts how long ago, in milliseconds, the object of an offered hit was last transferred. Of misses only
-    /// those are of interest whose copy could have been kept ([`MissCause::is_of_storage`]); the two histograms
-    /// tell a store that forgets after a time from one that never keeps some objects.
+    /// Counts how long ago, in milliseconds, the object of an offered hit was last transferred. Only misses whose copy
+    /// could have been stored are counted ([`MissCause::is_of_storage`]). The two histograms distinguish a cache that
+    /// evicts objects after some time from a cache that never stores some objects.
     pub fn since_transfer(&mut self, hit: bool, ms: u64) {
         let times = if hit { &mut self.hit_since_transfer_ms } else { &mut self.miss_since_transfer_ms };
         times.record(ms);
     }
 
-    /// Counts a connection that was closed after `uses` good transactions. Do not count failed connections.
+    /// Counts a connection that was closed after `uses` successful transactions. Do not count failed connections.
     pub fn close_connection(&mut self, kind: CloseKind, ttl_us: u64, uses: u64) {
         self.conn_ttl_us.record(ttl_us);
         self.conn_uses.record(uses);
@@ -306,7 +306,7 @@ impl Block {
         self.levels_mut().into_iter().for_each(|level| level.advance(Nanos::new(now_ns)));
     }
 
-    /// Empties the block for the interval after `previous`, and starts with its levels.
+    /// Empties the block for the interval after `previous`, and continues with its levels.
     pub fn begin_after(&mut self, previous: &Block) {
         self.clear();
         for (mine, before) in self.levels_mut().into_iter().zip(previous.levels()) {
@@ -359,18 +359,18 @@ impl Block {
         classes.iter().map(|&class| self.class(class).size.sum()).sum()
     }
 
-    /// Cachable misses: what a cache was filled with.
+    /// Cachable misses, which fill a cache.
     pub fn fills(&self) -> CountAndBytes {
         let sizes = &self.class(Class::Miss).size;
         CountAndBytes { count: sizes.count(), bytes: sizes.sum() as u64 }
     }
 
-    /// Share of ended transactions that failed (0 to 1), `None` if none ended.
+    /// Share of finished transactions that failed (0 to 1); `None` without finished transactions.
     pub fn error_ratio(&self) -> Option<f64> {
         ratio(self.failed_count() as f64, (self.ok_count() + self.failed_count()) as f64)
     }
 
-    /// Measured document hit ratio (0 to 1), `None` without basic transactions.
+    /// Measured document hit ratio (0 to 1); `None` without basic transactions.
     pub fn hit_ratio(&self) -> Option<f64> {
         ratio(self.class(Class::Hit).size.count() as f64, self.count_of(&Class::BASIC) as f64)
     }
@@ -390,7 +390,7 @@ impl Block {
         ratio(self.offered_hits.sum, self.bytes_of(&Class::BASIC))
     }
 
-    /// Offered hits that were misses and whose cause is counted, all causes together.
+    /// Offered hits that were misses with a counted cause, over all causes.
     pub fn missed_total(&self) -> CountAndBytes {
         let mut all = CountAndBytes::default();
         self.missed.iter().for_each(|&tally| all.merge(tally));
@@ -417,8 +417,8 @@ impl Block {
         self.over_classes(|class| &class.size)
     }
 
-    /// Replies of that status, those of failed transactions and challenges included. The usual one is what is left of all finished
-    /// ones without those of other codes.
+    /// Replies with this status, including those of failed transactions and challenges. Status 200 is computed as all
+    /// finished transactions minus those with other codes.
     pub fn by_status(&self, status: u16) -> ClassStats {
         let mut found = if status == USUAL_STATUS {
             let all = ClassStats { rptm_us: self.rptm_us(), size: self.sizes(), ..ClassStats::default() };
@@ -432,7 +432,7 @@ impl Block {
         found
     }
 
-    /// Status codes that [`Block::by_status`] knows, in ascending order; 0 stands for unknown ones.
+    /// Status codes with statistics in [`Block::by_status`], in ascending order; 0 represents unknown codes.
     pub fn statuses(&self) -> Vec<u16> {
         let seen = |by: &ByStatus| by.iter().map(|(status, _)| status).collect::<Vec<_>>();
         let mut all = [vec![USUAL_STATUS], seen(&self.unusual_status), seen(&self.other_replies)].concat();
@@ -456,7 +456,7 @@ fn at_mut<T: Default>(list: &mut Vec<T>, number: usize) -> &mut T {
     &mut list[number]
 }
 
-/// `part / whole`, undefined if there is no whole.
+/// `part / whole`; `None` if `whole` is 0.
 fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }

@@ -8,19 +8,19 @@ use crate::histogram::Histogram;
 /// The class of a successful transaction. Each transaction has exactly one class. `docs/reference/models.md`, "Transaction classes",
 /// lists the conditions in the order in which robots and servers try them.
 ///
-/// Only the basic classes take part in hit ratios: plain GETs without any of the other properties.
+/// Only the basic classes count in hit ratios: plain GETs without any of the other properties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Class {
-    /// Basic: the reply was made for another request. Servers do not see these.
+    /// Basic: the reply was generated for another request. Servers do not see such transactions.
     Hit,
-    /// Basic: no hit, and the reply may be stored (a *fill* of the cache). For servers: the object is cachable.
+    /// Basic: not a hit, and the reply may be stored (a *fill* of the cache). For servers: the object is cachable.
     Miss,
-    /// Basic: no hit, and the reply must not be stored. For servers: the object is not cachable.
+    /// Basic: not a hit, and the reply must not be stored. For servers: the object is not cachable.
     Uncachable,
     /// Either side ended the transaction on purpose before its end.
     Abort,
-    /// Refused after an unsuccessful authentication, as was intended. Steps of authentications that go on are
-    /// parts of transactions, see [`Block::auth_steps`](crate::Block::auth_steps).
+    /// Refused after an authentication that failed on purpose. Steps of authentications that continue are parts of
+    /// transactions, see [`Block::auth_steps`](crate::Block::auth_steps).
     Authenticating,
     /// The reply is a redirect.
     RepToRedir,
@@ -62,7 +62,7 @@ impl Class {
         Class::Post,
         Class::Put,
     ];
-    /// The classes that take part in hit ratios.
+    /// The classes that count in hit ratios.
     pub const BASIC: [Class; 3] = [Class::Hit, Class::Miss, Class::Uncachable];
 
     /// The name of the class in tables and figures.
@@ -85,18 +85,18 @@ impl Class {
         }
     }
 
-    /// Whether the class takes part in hit ratios.
+    /// Whether the class counts in hit ratios.
     pub fn is_basic(self) -> bool {
         Class::BASIC.contains(&self)
     }
 }
 
-/// Response times and sizes of the finished transactions of one class. An unused one takes a few hundred bytes.
+/// Response times and sizes of the finished transactions of one class. Unused statistics take a few hundred bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClassStats {
     /// Response time in microseconds from the actual start (connect or first use) to the last byte.
     pub rptm_us: Histogram,
-    /// Response time in microseconds from the moment the request was due; servers know none.
+    /// Response time in microseconds from the due time of the request; servers do not know it.
     pub due_rptm_us: Histogram,
     /// Size of the complete reply, head and body, in bytes.
     pub size: Histogram,
@@ -111,7 +111,7 @@ impl ClassStats {
         self.size.record(size);
     }
 
-    /// What is left without `part`, all of whose transactions must be among these.
+    /// The statistics without `part`, all of whose transactions must be among them.
     #[must_use]
     pub fn without(&self, part: &ClassStats) -> ClassStats {
         ClassStats {

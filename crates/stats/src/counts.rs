@@ -1,4 +1,4 @@
-//! Groups of counters that make up a [`Block`](crate::Block) is made of.
+//! Groups of counters that make up a [`Block`](crate::Block).
 
 use serde::{Deserialize, Serialize};
 
@@ -100,7 +100,7 @@ impl AuthScheme {
     /// All schemes in the order of their indices.
     pub const ALL: [AuthScheme; AuthScheme::COUNT] = [AuthScheme::Basic, AuthScheme::Digest];
 
-    /// A name for figures.
+    /// The name in figures.
     pub fn name(self) -> &'static str {
         match self {
             AuthScheme::Basic => "basic",
@@ -109,53 +109,53 @@ impl AuthScheme {
     }
 }
 
-/// When the first and last bytes of basic transactions passed, in microseconds since their start. Only one side's are
-/// known to a process.
+/// Times of the first and last bytes of basic transactions, in microseconds since their start. A process knows only
+/// those of its side.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// Clients: the last byte of the request was given to the socket.
+    /// Clients: the last byte of the request was written to the socket.
     pub last_request_byte_written_us: CoarseHistogram,
-    /// Clients: the first bytes of the reply came.
+    /// Clients: the first bytes of the reply arrived.
     pub first_reply_byte_read_us: CoarseHistogram,
-    /// Servers: the last byte of the request came, since its first one.
+    /// Servers: the last byte of the request arrived, since its first byte.
     pub last_request_byte_read_us: CoarseHistogram,
-    /// Servers: the first bytes of the reply were given to the socket.
+    /// Servers: the first bytes of the reply were written to the socket.
     pub first_reply_byte_written_us: CoarseHistogram,
 }
 
 /// Statistics of the ranges that robots generate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RangeGen {
-    /// Bytes of each range that was asked for.
+    /// Bytes of each requested range.
     pub spec_size: SummaryStats,
     /// Bytes of all ranges of a request.
     pub set_size: SummaryStats,
-    /// Ranges of a request.
+    /// Ranges per request.
     pub specs_per_set: SummaryStats,
     /// Ranges whose last byte would have been before the first; they are one byte long.
     pub first_last_swap: u64,
-    /// Ranges that go on beyond the end of the object.
+    /// Ranges that extend beyond the end of the object.
     pub spec_overflow: u64,
-    /// Requests with fewer ranges than drawn, because the next one would begin beyond the end of the object.
+    /// Requests with fewer ranges than drawn, because the next range would begin beyond the end of the object.
     pub set_overflow: u64,
 }
 
 /// How robots chose the objects of direct requests; requests for embedded objects and redirects are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OidGen {
-    /// A new object was wanted.
+    /// Requests drawn to be for a new object.
     pub need_new: u64,
-    /// One to be asked for again was wanted.
+    /// Requests drawn to repeat an object.
     pub need_repeat: u64,
-    /// A repeat was wanted, but no object had been requested yet.
+    /// Requests drawn to repeat an object when no object had been requested yet.
     pub lack_repeat: u64,
-    /// A new object was taken.
+    /// Requests for a new object.
     pub new: u64,
-    /// One was asked for again.
+    /// Requests that repeated an object.
     pub repeat: u64,
-    /// A new foreign URL was taken.
+    /// Requests for a new foreign URL.
     pub new_foreign: u64,
-    /// A foreign URL was asked for again.
+    /// Requests that repeated a foreign URL.
     pub repeat_foreign: u64,
 }
 
@@ -166,46 +166,46 @@ pub struct PageStats {
     pub rptm_us: Histogram,
     /// Bytes of all replies together.
     pub size: Histogram,
-    /// Replies per page, the container included.
+    /// Replies per page, including the container.
     pub parts: Histogram,
 }
 
-/// Cookies that messages carried, and what became of stored ones.
+/// Cookies that messages carried, and the fate of stored cookies.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CookieStats {
     /// Cookies per message that sent at least one.
     pub sent: Histogram,
-    /// Cookies per message that brought at least one.
+    /// Cookies per message that set at least one.
     pub received: Histogram,
-    /// Dropped to make room, although they had not expired.
+    /// Cookies dropped to make room, although they had not expired.
     pub purged_fresh: u64,
-    /// Dropped because they had expired.
+    /// Cookies dropped because they had expired.
     pub purged_stale: u64,
-    /// Replaced by one of the same name.
+    /// Cookies replaced by a cookie with the same name.
     pub updated: u64,
 }
 
-/// Name look-ups. Failed ones are errors of their own classes.
+/// Name look-ups. Failed look-ups are errors of separate classes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DnsStats {
-    /// Names that were needed.
+    /// Names that were looked up.
     pub lookups: u64,
-    /// Of these, answered from the robots' own cache.
+    /// Look-ups answered from the robots' own cache.
     pub cache_hits: u64,
-    /// Response time in microseconds of look-ups that asked a server and got an answer, retries included.
+    /// Response time in microseconds of look-ups that a server answered, including retries.
     pub rptm_us: Histogram,
 }
 
 /// How a connection was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum CloseKind {
-    /// In use, or right after its last use.
+    /// While in use or immediately afterwards.
     Busy,
-    /// By this side's idle time-out.
+    /// While idle, by this side's time-out.
     IdleLocal,
-    /// By the peer, while idle.
+    /// While idle, by the peer.
     IdleForeign,
-    /// Otherwise: to make room, or at the end of the run.
+    /// For another reason: to make room, or at the end of the run.
     Other,
 }
 
@@ -216,7 +216,7 @@ impl CloseKind {
     pub const ALL: [CloseKind; CloseKind::COUNT] =
         [CloseKind::Busy, CloseKind::IdleLocal, CloseKind::IdleForeign, CloseKind::Other];
 
-    /// A name for figures.
+    /// The name in figures.
     pub fn name(self) -> &'static str {
         match self {
             CloseKind::Busy => "busy",
@@ -229,9 +229,9 @@ impl CloseKind {
     /// A text for people.
     pub fn text(self) -> &'static str {
         match self {
-            CloseKind::Busy => "in use or right after it",
-            CloseKind::IdleLocal => "idle, by our time-out",
-            CloseKind::IdleForeign => "idle, by the peer",
+            CloseKind::Busy => "while in use or immediately afterwards",
+            CloseKind::IdleLocal => "while idle, by our time-out",
+            CloseKind::IdleForeign => "while idle, by the peer",
             CloseKind::Other => "otherwise",
         }
     }
@@ -240,9 +240,9 @@ impl CloseKind {
 /// Closed connections of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CloseStats {
-    /// Transactions on each.
+    /// Transactions per connection.
     pub uses: CoarseHistogram,
-    /// Their lifetimes in microseconds.
+    /// Lifetimes in microseconds.
     pub ttl_us: CoarseHistogram,
 }
 
@@ -263,21 +263,21 @@ pub struct ValidationStats {
     pub useless: ClassStats,
 }
 
-/// How much of the received content was compared with the content that the servers must have sent.
+/// The amount of received content that was compared with the content that the servers must have sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerificationStats {
     /// Replies whose identity (marks, length) was checked.
     pub replies: u64,
-    /// Body bytes that were compared with the expected ones, byte by byte or by digest.
+    /// Body bytes that were compared with the expected bytes, directly or by digest.
     pub bytes: u64,
     /// Body bytes that were not compared.
     pub uncompared: u64,
     /// Bodies whose digest was checked.
     pub digests: u64,
-    /// Replies to be verified: good ones that bring an object which the robots know. Foreign ones are none of them,
-    /// nor are those without a body.
+    /// Replies to be verified: successful replies with an object that the robots know, except foreign replies and
+    /// replies without a body.
     pub due: u64,
-    /// Good replies that bring no body, but the marks of our servers: to HEAD, 304 and the like.
+    /// Successful replies without a body that carry the marks of our servers: replies to HEAD, 304 and the like.
     pub marked: u64,
 }
 

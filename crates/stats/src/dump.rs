@@ -1,4 +1,4 @@
-//! Dumps of messages: requests and replies as they went over a connection, for people to read.
+//! Dumps of messages: requests and replies as they were sent over a connection, for people to read.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,10 +12,10 @@ pub struct MessageParts {
 }
 
 impl MessageParts {
-    /// The whole message.
+    /// The complete message.
     pub const ALL: MessageParts = MessageParts { head: true, body: true };
 
-    /// The parts that are in either of the two.
+    /// The union of two sets of parts.
     #[must_use]
     pub fn or(self, other: MessageParts) -> MessageParts {
         MessageParts { head: self.head || other.head, body: self.body || other.body }
@@ -48,8 +48,8 @@ impl DumpPlan {
         self.requests.any() || self.replies.any() || self.errors.any()
     }
 
-    /// What is shown of a transaction that `failed` or not, with `title` in front of each message; empty if that is
-    /// nothing.
+    /// The text to show about a transaction that `failed` or not, with `title` before each message; empty if nothing is
+    /// to be shown.
     pub fn show(&self, title: &str, failed: bool, request: &[u8], reply: &[u8]) -> String {
         let of_error = if failed { self.errors } else { MessageParts::default() };
         let mut out = String::new();
@@ -65,7 +65,7 @@ impl DumpPlan {
     }
 }
 
-/// Those parts of a message that are wanted; without the end of a head all of it is head.
+/// The selected parts of a message; a message without the end of a head consists of the head only.
 fn part(message: &[u8], parts: MessageParts) -> &[u8] {
     let end = message.windows(4).position(|four| four == b"\r\n\r\n").map_or(message.len(), |at| at + 4);
     match parts {
@@ -89,7 +89,7 @@ fn printable(bytes: &[u8]) -> String {
     bytes.iter().filter(|byte| **byte != b'\r').map(shown).collect::<String>().trim_end().to_owned()
 }
 
-/// Maximum number of texts that are kept until they are handed over.
+/// Maximum number of texts that are kept until they are taken.
 const MOST: usize = 1000;
 
 /// Dumped texts that wait to be printed.
@@ -108,7 +108,7 @@ impl Dumps {
         }
     }
 
-    /// Takes all texts since the last call; the last one says how many were left out.
+    /// Takes all texts since the last call; the last text says how many were omitted.
     pub fn hand_over(&mut self) -> Vec<String> {
         let Dumps { mut texts, left_out } = std::mem::take(self);
         if left_out > 0 {

@@ -280,8 +280,8 @@ mod tests {
 
     #[test]
     fn numbers_of_the_classic_catalogue_keep_their_effect() {
-        // Numbers of the reference whose transaction goes on; all others fail, also those of broken chunks (72 to 76),
-        // behind which nobody knows where the message ends. An error in a script (160) concerns none.
+        // Numbers of the original whose transaction continues. All others fail, including those of broken chunks (72 to
+        // 76), after which the end of the message is unknown. An error in a script (160) concerns no transaction.
         let noted = [
             1, 8, 10, 11, 13, 27, 28, 30, 32, 33, 35, 37, 47, 48, 51, 52, 53, 54, 55, 58, 60, 61, 65, 66, 67,
             75, 77, 78, 80, 82, 83, 84, 85, 86, 87, 160, 165,

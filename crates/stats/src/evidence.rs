@@ -16,9 +16,9 @@ pub mod fact {
     pub const ROBOT: &str = "robot";
     /// Address of the robot.
     pub const CLIENT: &str = "client";
-    /// Where the request was sent: the device, or the server if there is none.
+    /// The receiver of the request: the device, or the server if there is no device.
     pub const PEER: &str = "peer";
-    /// The server that made the reply (`X-Target`).
+    /// The server that generated the reply (`X-Target`).
     pub const SERVER: &str = "server";
     /// The expected value.
     pub const EXPECTED: &str = "expected";
@@ -28,18 +28,18 @@ pub mod fact {
     pub const HEADER: &str = "reply header";
 }
 
-/// What is known about an error: a line, and facts of both sides by name.
+/// The facts about an error: a line of text, and facts of both sides by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// What was seen, in one line.
+    /// What was found, in one line.
     pub detail: String,
     /// Name and value of each fact; see [`fact`].
     pub facts: Vec<(String, String)>,
 }
 
-/// Longer facts are cut.
+/// Maximum length of a fact; longer facts are cut.
 const MAX_FACT: usize = 400;
-/// No more facts than these are kept.
+/// Maximum number of facts.
 const MAX_FACTS: usize = 40;
 
 impl Evidence {
@@ -85,11 +85,11 @@ pub struct ErrorSample {
     pub at_ns: u64,
     /// Class of the error.
     pub kind: ErrorKind,
-    /// What is known about it.
+    /// The facts about the error.
     pub evidence: Evidence,
 }
 
-/// The first examples of each class are all kept.
+/// Number of first examples of each class, which are all kept.
 const FIRST: u64 = 4;
 
 /// Whether the `n`-th error of a class is kept as an example: the first few, then whenever the count has doubled.

@@ -1,8 +1,8 @@
-//! One way to add up and to clear counters of any kind.
+//! A common way to add up and clear counters of any kind.
 
 /// A counter, or a group of counters, that can be added up and cleared.
 pub(crate) trait Fold {
-    /// Adds everything that `other` has counted.
+    /// Adds the counts of `other`.
     fn fold(&mut self, other: &Self);
     /// Sets everything to zero, but keeps allocated memory for the next interval.
     fn clear(&mut self);
@@ -28,7 +28,7 @@ impl<T: Fold, const N: usize> Fold for [T; N] {
     }
 }
 
-/// Lists add up place by place; the longer one gives the length.
+/// Lists are added element by element; the result has the length of the longer list.
 impl<T: Fold + Default> Fold for Vec<T> {
     fn fold(&mut self, other: &Vec<T>) {
         self.resize_with(self.len().max(other.len()), T::default);
@@ -40,8 +40,8 @@ impl<T: Fold + Default> Fold for Vec<T> {
     }
 }
 
-/// Folds structures field by field; those behind the semicolon are left alone. All fields must be named, or the
-/// compiler complains: none is silently not added up.
+/// Folds structures field by field; fields after the semicolon are not changed. All fields must be named, otherwise the
+/// code does not compile, so no field can be forgotten.
 macro_rules! fold_fields {
     ($($name:ident { $($field:ident),+ $(,)? $(; $($other:ident),+)? })+) => {$(
         impl $crate::fold::Fold for $name {

@@ -7,35 +7,35 @@ use crate::summary_stats::SummaryStats;
 
 /// Largest recordable value: an hour in microseconds, 3.6 GB in bytes. Larger values count as this one.
 const HIGHEST: u64 = 3_600_000_000;
-/// So many bins are kept as a list, before an array is taken: rare classes never need one.
+/// Maximum number of bins kept as a list before an array is allocated; rare classes never need an array.
 const FEW: usize = 64;
 
-/// A histogram of non-negative integers up to 3.6e9 with exact summary. `DIGITS` decimal digits are kept of every
-/// value: bins are at most 0.1 % wide with three of them, and 6 % with one ([`CoarseHistogram`]).
+/// A histogram of non-negative integers up to 3.6e9 with an exact summary. `DIGITS` decimal digits of every value are
+/// kept: bins are at most 0.1 % wide with three digits, and 6 % with one ([`CoarseHistogram`]).
 #[derive(Clone)]
 pub struct Histogram<const DIGITS: u8 = 3> {
     bins: Bins,
     /// Moments of all values, extremes of those since [`Histogram::take_extremes`].
     summary: SummaryStats,
-    /// Extremes of the values before.
+    /// Extremes of earlier values.
     earlier: (u64, u64),
-    /// Where in the list of bins the value before was, perhaps: often the next one is there as well.
+    /// The position of the previous value in the list of bins, as a hint: the next value is often in the same bin.
     recent: usize,
 }
 
-/// No values: any value is smaller, and larger.
+/// The extremes of no values: any value is smaller and larger.
 const NONE: (u64, u64) = (u64::MAX, 0);
 
-/// The histogram for breakdowns: a fiftieth of the memory, and of the log a tenth.
+/// The histogram for breakdowns, which takes a fiftieth of the memory and a tenth of the log.
 pub type CoarseHistogram = Histogram<1>;
 
-/// A histogram that is being filled wants an array of counters; one that was read from a log, or is hardly used, wants
-/// only its used bins, or a report of a four-hour run would need gigabytes.
+/// A histogram that is being filled has an array of counters. A histogram that was read from a log, or has few values,
+/// has only a list of used bins; otherwise a report of a four-hour run would need gigabytes.
 #[derive(Clone)]
 enum Bins {
     /// Largest value of each bin and its count, in ascending order.
     Used(Vec<(u64, u32)>),
-    /// Counts by number of the bin, up to about the last one that is used: 29 KB for values up to 0.1 s in microseconds with
+    /// Counts by number of the bin, up to about the last used bin: 29 KB for values up to 0.1 s in microseconds with
     /// three digits, at most 94 KB, and 2 KB with one.
     Array(Vec<u32>),
 }
@@ -47,14 +47,14 @@ impl<const DIGITS: u8> Default for Histogram<DIGITS> {
 }
 
 impl Histogram {
-    /// An empty histogram; memory for counters is taken when there are many different values.
+    /// An empty histogram. Memory for counters is allocated when there are many different values.
     pub fn new() -> Histogram {
         Histogram::default()
     }
 }
 
 impl<const DIGITS: u8> Histogram<DIGITS> {
-    /// Values below this have bins of their own; from there on a bin is as wide as the digits allow.
+    /// Values below this have separate bins; larger bins are as wide as the digits allow.
     const EXACT: u64 = (2 * 10u64.pow(DIGITS as u32)).next_power_of_two();
 
     /// A list of bins, and the moments of all their values.
@@ -77,7 +77,7 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
         value.min(HIGHEST) | (Self::width_at(value) - 1)
     }
 
-    /// The number of the bin that `value` belongs to: those of one width are half as many as there are exact ones.
+    /// The number of the bin that `value` belongs to. There are half as many bins of each width as exact bins.
     fn index_of(value: u64) -> usize {
         let scale = Self::scale_of(value);
         ((value.min(HIGHEST) >> scale) + u64::from(scale) * (Self::EXACT / 2)) as usize
@@ -90,7 +90,7 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
         ((index - scale * (Self::EXACT / 2) + 1) << scale) - 1
     }
 
-    /// The counters, as an array from now on.
+    /// Converts the bins to an array and returns the counters.
     fn array(&mut self) -> &mut Vec<u32> {
         if let Bins::Used(used) = &mut self.bins {
             let used = std::mem::take(used);
@@ -161,22 +161,22 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
         self.summary.fold(&other.summary());
     }
 
-    /// Smallest and largest value since the last call; the first is above the second if there were none. Values are
-    /// recorded as fast as without this.
+    /// Smallest and largest value since the last call; the first is larger than the second if there were no values.
+    /// This does not slow down recording.
     pub(crate) fn take_extremes(&mut self) -> (u64, u64) {
         let taken = self.summary.take_extremes();
         self.earlier = (self.earlier.0.min(taken.0), self.earlier.1.max(taken.1));
         taken
     }
 
-    /// The summary of all values, with the extremes of those since the last call.
+    /// The summary of all values, with the extremes of the values since the last call.
     pub(crate) fn take_summary(&mut self) -> SummaryStats {
         let extremes = self.take_extremes();
         self.summary().with_only_extremes(extremes)
     }
 
-    /// What is left of it without `part`, all of whose values must be among its own. Smallest and largest value of
-    /// the rest are known to the width of a bin.
+    /// The histogram without `part`, all of whose values must be in it. Smallest and largest value of the result are
+    /// exact to the width of a bin.
     #[must_use]
     pub fn without(&self, part: &Histogram<DIGITS>) -> Histogram<DIGITS> {
         if part.count() == 0 {
@@ -199,7 +199,7 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
         Histogram::of(used, summary)
     }
 
-    /// Forgets everything, but keeps the memory.
+    /// Removes all values, but keeps the memory.
     pub fn reset(&mut self) {
         if self.count() > 0 {
             match &mut self.bins {
@@ -293,7 +293,7 @@ impl<const DIGITS: u8> Fold for Histogram<DIGITS> {
     }
 }
 
-/// Adds `n` to counter number `index`, which is made if it is missing.
+/// Adds `n` to counter number `index`, which is created if it is missing.
 #[inline]
 fn add(counts: &mut Vec<u32>, index: usize, n: u32) {
     if index >= counts.len() {
@@ -302,7 +302,7 @@ fn add(counts: &mut Vec<u32>, index: usize, n: u32) {
     counts[index] = counts[index].saturating_add(n);
 }
 
-/// There will be more of them soon, so this is seldom.
+/// The array grows by more than one counter, so this is rare.
 #[cold]
 fn lengthen(counts: &mut Vec<u32>, index: usize) {
     counts.resize(index + 1 + index / 4, 0);
@@ -355,9 +355,9 @@ impl<'de, const DIGITS: u8> Deserialize<'de> for Histogram<DIGITS> {
             *bin = value;
             total += u64::from(*count);
         }
-        // A bin counts up to 2^32 values; moments go on beyond that.
+        // A bin counts up to 2^32 values; moments have no such limit.
         if total > summary.count || total == 0 && summary.count > 0 {
-            return Err(de::Error::custom("bins hold another number of values than the moments"));
+            return Err(de::Error::custom("bins and moments have different numbers of values"));
         }
         Ok(Histogram::of(bins, summary))
     }

@@ -1,14 +1,14 @@
-//! Levels: how many of something there are at a time (open connections, running transactions).
+//! Levels: numbers of things that exist at the same time (open connections, transactions in progress).
 
 use polygraph_link::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// A level over an interval: its value, its mean over time, and what entered and left.
+/// A level over an interval: its value, its mean over time, and the numbers of increments and decrements.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Level {
     /// Value at the end of the interval.
     pub last: u64,
-    /// Largest value in the interval; for merged levels the sum of the parts' largest, an upper bound.
+    /// Largest value in the interval; for merged levels the sum of the largest values of the parts, an upper bound.
     pub peak: u64,
     /// Number of increments.
     pub entered: u64,
@@ -16,13 +16,13 @@ pub struct Level {
     pub left: u64,
     /// Integral of the level over the interval, in units times seconds.
     pub integral: f64,
-    /// Time of the last change in nanoseconds; of use only while the interval is filled.
+    /// Time of the last change in nanoseconds; used only while the interval is filled.
     #[serde(skip)]
     changed: Nanos,
 }
 
 impl Level {
-    /// One more at `now`.
+    /// Increments the level at `now`.
     pub fn enter(&mut self, now: Nanos) {
         self.advance(now);
         self.last += 1;
@@ -30,14 +30,14 @@ impl Level {
         self.peak = self.peak.max(self.last);
     }
 
-    /// One less at `now`.
+    /// Decrements the level at `now`.
     pub fn leave(&mut self, now: Nanos) {
         self.advance(now);
         self.last = self.last.saturating_sub(1);
         self.left += 1;
     }
 
-    /// Takes back one that entered at `then` of this interval and is not to be counted, at `now`.
+    /// Cancels at `now` an increment at `then` of this interval that is not to be counted.
     pub fn forget(&mut self, then: Nanos, now: Nanos) {
         self.advance(now);
         let (last, entered) = (self.last, self.entered);
@@ -49,7 +49,7 @@ impl Level {
         self.integral = (self.integral - now.saturating_sub(then).as_f64() * 1e-9).max(0.0);
     }
 
-    /// The level is `value` from `now` on.
+    /// Sets the level to `value` at `now`.
     pub fn set(&mut self, now: Nanos, value: u64) {
         self.advance(now);
         self.entered += value.saturating_sub(self.last);
@@ -65,7 +65,7 @@ impl Level {
         self.changed = self.changed.max(now);
     }
 
-    /// The level to begin the next interval with, after [`Level::advance`]: same value, nothing counted yet.
+    /// The level at the start of the next interval, after [`Level::advance`]: the same value, without counts.
     #[must_use]
     pub fn carry(&self) -> Level {
         Level { last: self.last, peak: self.last, changed: self.changed, ..Level::default() }

@@ -1,18 +1,18 @@
-//! What is measured: counters, histograms, intervals, and the log they are written to.
+//! Measured data: counters, histograms, intervals, and the log to which they are written.
 //!
-//! Every loop of a run fills its own [`Block`] and hands it over at interval edges and phase ends. Blocks of
-//! the same interval are merged into one [`Interval`] record of the process's log. Everything a person reads
-//! is computed from log records; phases are folds of intervals, so nothing is lost if a process is killed.
+//! Every loop of a run fills its own [`Block`], which is taken at the ends of intervals and phases. Blocks of the
+//! same interval are merged into one [`Interval`] record of the process's log. Everything that people read is
+//! computed from log records; phases are folds of intervals, so nothing is lost if a process is killed.
 //!
-//! Units: times in microseconds in histograms and in nanoseconds since the start of the run in records,
-//! sizes in bytes. An undefined value (a mean of nothing) is `None`, never zero.
+//! Units: times in microseconds in histograms and in nanoseconds since the start of the run in records, sizes in
+//! bytes. An undefined value (such as the mean of no values) is `None`, never zero.
 //!
 //! # Decisions
 //!
 //! * **Histograms have two forms**: an array of counters while they are filled, a list of used bins when they are read from a log, so that the report of a
 //!   long run fits in memory. Sums are exact, percentiles within 0.1 %. Breakdowns keep one digit (6 %): 2 KB instead of 94 KB, and a tenth of the log.
-//! * **One class per transaction** ([`Class`]). Rare things are counted separately and subtracted from the whole, so
-//!   that usual transactions pay nothing for them.
+//! * **One class per transaction** ([`Class`]). Rare properties are counted separately and subtracted from the total, so
+//!   that common transactions need no additional work.
 //! * **Blocks fold by a macro that names every field**: a forgotten field does not compile. Blocks are stored by position, so a new field needs a new log version.
 //! * **Errors have numbers** ([`ErrorKind`]): one table gives every class its name, side, effect, nature and advice. Logs hold the numbers.
 

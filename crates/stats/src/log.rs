@@ -1,12 +1,12 @@
-//! The log file: a signature, then frames, each of which can be read without its neighbours.
+//! The log file: a signature, then frames, each of which can be read independently.
 //!
 //! ```text
 //! file  = "polygraph log" LF version(u8) LF frame*
 //! frame = length(u32 LE, of the payload) crc32(u32 LE, of the payload) payload(postcard record)
 //! ```
 //!
-//! Frames are handed to the kernel as they are made, so a killed process loses at most what it counted since
-//! its last interval. The reader takes what is whole, and says what is missing.
+//! Frames are written immediately, so a killed process loses at most the counts since its last interval. The reader
+//! uses all complete frames, and reports what is missing.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
@@ -15,16 +15,16 @@ use std::path::Path;
 use crate::record::{EndReason, Header, Interval, Record};
 
 const SIGNATURE: &[u8] = b"polygraph log\n";
-/// Version of the record format. A reader takes logs of its own version only.
+/// Version of the record format. A reader accepts only logs of its own version.
 pub const VERSION: u8 = 4;
 /// The number of [`Record::Interval`] in frames.
 const INTERVAL: u32 = 2;
-/// Its number and its first three fields take no more bytes.
+/// Maximum number of bytes of its number and its first three fields.
 const INTERVAL_START: usize = 1 + 5 + 10 + 10;
-/// Larger frames cannot be right.
+/// Maximum size of a frame; larger frames are invalid.
 const MAX_FRAME: usize = 64 << 20;
 
-/// Why a log cannot be read at all.
+/// Why a log is unreadable.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// The file cannot be opened or read.
@@ -35,7 +35,7 @@ pub enum LogError {
         /// The cause.
         source: io::Error,
     },
-    /// The file does not begin like a log.
+    /// The file does not start with the signature of a log.
     #[error("{path} is not a polygraph log")]
     Foreign {
         /// The file.
@@ -49,7 +49,7 @@ pub enum LogError {
         /// Version of the file.
         found: u8,
     },
-    /// There is no whole header.
+    /// There is no complete header.
     #[error("{path} has no readable header: the process ended before it could write one")]
     NoHeader {
         /// The file.
@@ -85,7 +85,7 @@ impl<W: Write> LogWriter<W> {
         Ok(LogWriter { out, frame: Vec::new() })
     }
 
-    /// Appends a record; it is in the hands of the operating system when the call returns.
+    /// Appends a record; it has been passed to the operating system when the call returns.
     ///
     /// # Errors
     /// If `out` cannot be written.
@@ -103,12 +103,12 @@ impl<W: Write> LogWriter<W> {
     }
 }
 
-/// What the next frame turned out to be.
+/// The result of reading a frame.
 #[derive(Debug)]
 pub enum NextRecord {
-    /// A whole record.
+    /// A complete record.
     Record(Box<Record>),
-    /// A whole record of a kind that this version does not know; those after it may be known.
+    /// A complete record of a kind that this version does not know; later records may be known.
     Unknown,
     /// The end of the file, right after a frame.
     End,
@@ -184,8 +184,8 @@ impl<R: Read> LogReader<R> {
     }
 }
 
-/// How long the run of the log at `path` is, in nanoseconds: when its last interval ends. Frames are skipped, not read,
-/// so this takes hardly any time; whether they are whole only shows when they are read.
+/// The length of the run of the log at `path` in nanoseconds, which is the end of its last interval. Frames are
+/// skipped, not read, so this is fast but does not detect damaged frames.
 ///
 /// # Errors
 /// If the file cannot be read or is not a log of this version.
@@ -226,14 +226,14 @@ fn read_up_to(input: &mut impl Read, mut buf: &mut [u8]) -> io::Result<usize> {
     Ok(total)
 }
 
-/// A log in memory, with what is missing named.
+/// A log in memory, with a list of missing parts.
 #[derive(Debug)]
 pub struct ReadLog {
-    /// What the run is.
+    /// The description of the run.
     pub header: Header,
     /// All records after the header, in order, up to the first damage.
     pub records: Vec<Record>,
-    /// What is missing or damaged, in sentences for people; empty for a complete log.
+    /// Missing or damaged parts, in sentences for people; empty for a complete log.
     pub missing: Vec<String>,
 }
 
@@ -241,7 +241,7 @@ impl ReadLog {
     /// Reads the log at `path`.
     ///
     /// # Errors
-    /// If nothing of it can be used. A damaged or unfinished log is no error, see [`ReadLog::missing`].
+    /// If the log is unreadable. A damaged or unfinished log is not an error, see [`ReadLog::missing`].
     pub fn open(path: &Path) -> Result<ReadLog, LogError> {
         let name = path.display().to_string();
         ReadLog::read(LogReader::open(path)?, &name)
@@ -250,7 +250,7 @@ impl ReadLog {
     /// Reads everything from `reader`; `name` is for messages.
     ///
     /// # Errors
-    /// If there is no whole header.
+    /// If there is no complete header.
     pub fn read<R: Read>(mut reader: LogReader<R>, name: &str) -> Result<ReadLog, LogError> {
         let header = ReadLog::header(&mut reader, name)?;
         let mut log = ReadLog { header, records: Vec::new(), missing: Vec::new() };
@@ -279,7 +279,7 @@ impl ReadLog {
     /// Reads the header, the first record; `name` is for messages. Phases of the same name get distinct names.
     ///
     /// # Errors
-    /// If there is no whole header.
+    /// If there is no complete header.
     pub fn header<R: Read>(reader: &mut LogReader<R>, name: &str) -> Result<Header, LogError> {
         if let NextRecord::Record(record) = reader.next_record()
             && let Record::Header(header) = *record
@@ -306,12 +306,12 @@ impl ReadLog {
     }
 }
 
-/// Says that a log is damaged at a byte.
+/// The message about a log that is damaged at a byte.
 pub fn damaged(name: &str, at: u64) -> String {
     format!("{name} is damaged or cut off at byte {at}")
 }
 
-/// Says that a log has no end.
+/// The message about a log that was not closed.
 pub fn not_closed(name: &str, last_ns: u64) -> String {
     let last = last_ns as f64 * 1e-9;
     format!("{name} was not closed: the process was killed; it ends {last:.1} s into the run")

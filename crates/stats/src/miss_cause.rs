@@ -1,30 +1,30 @@
-//! Why a hit that was offered did not happen.
+//! Why an offered hit was a miss.
 
 use serde::{Deserialize, Serialize};
 
-/// Why the reply to a repeat of a cachable object came first hand, as far as the robots can know. The first that
-/// applies, in this order.
+/// Why the reply to a repeated request for a cachable object was first hand, as far as the robots can know. The first
+/// cause that applies counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum MissCause {
-    /// The reply carries no mark of a server, so nobody can say that it was a hit.
+    /// The reply has no mark of a server, so it cannot be recognized as a hit.
     Unmarked,
     /// The reply forbids caching although the object is cachable.
     Forbidden,
-    /// The object's last transfer was aborted or failed: there was no whole copy to store.
+    /// The object's last transfer was aborted or failed: there was no complete copy to store.
     AfterAbort,
-    /// The previous copy was under way when this request was made.
+    /// The previous copy was still being transferred when this request was sent.
     InFlight,
-    /// The copy's freshness lifetime was over: the device had to ask.
+    /// The copy's freshness lifetime was over, so the device had to contact the server.
     Expired,
-    /// The last request for it was a reload, whose reply need not be stored.
+    /// The last request for the object was a reload, whose reply need not be stored.
     AfterReload,
-    /// The object was a hit before: it was stored, and then evicted. A want of capacity.
+    /// The object was a hit before, so it was stored and then evicted: the cache is too small.
     Evicted,
-    /// It was delivered whole and first hand before, and was never a hit since: it was not stored, or evicted
-    /// before its first use.
+    /// The object was delivered completely and first hand before, and has never been a hit since: it was not stored, or
+    /// it was evicted before its first use.
     NeverStored,
-    /// What became of earlier requests is unknown here: they were those of another loop, process or test, or too long ago, or
-    /// they wanted another coding.
+    /// The outcome of earlier requests is unknown: they came from another loop, process or test, were too long ago, or
+    /// requested another coding.
     Elsewhere,
 }
 
@@ -44,7 +44,7 @@ impl MissCause {
         MissCause::Elsewhere,
     ];
 
-    /// A name for figures.
+    /// The name in figures.
     pub fn name(self) -> &'static str {
         match self {
             MissCause::Unmarked => "unmarked",
@@ -59,7 +59,7 @@ impl MissCause {
         }
     }
 
-    /// The device had a whole copy and may have lost it, or never kept it.
+    /// Whether the device had a complete copy, and evicted it or never stored it.
     pub fn is_of_storage(self) -> bool {
         matches!(self, MissCause::Evicted | MissCause::NeverStored)
     }
@@ -69,14 +69,14 @@ impl MissCause {
         match self {
             MissCause::Unmarked => "the reply had lost its marks",
             MissCause::Forbidden => "the reply forbade caching",
-            MissCause::AfterAbort => "its last transfer did not complete",
-            MissCause::InFlight => "its first copy was still under way",
+            MissCause::AfterAbort => "the last transfer of the object did not complete",
+            MissCause::InFlight => "the first copy was still being transferred",
             MissCause::Expired => "the stored copy had expired",
-            MissCause::AfterReload => "its last request was a reload",
-            MissCause::Evicted => "it had been a hit before: evicted",
-            MissCause::NeverStored => "it had been delivered, but never became a hit",
+            MissCause::AfterReload => "the last request for the object was a reload",
+            MissCause::Evicted => "the object had been evicted after an earlier hit",
+            MissCause::NeverStored => "the object had been delivered, but had never been a hit",
             MissCause::Elsewhere => {
-                "others had asked for it before, or in another coding, or too long ago to be known"
+                "the object had been requested by others, in another coding, or too long ago to be known"
             }
         }
     }

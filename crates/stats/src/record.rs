@@ -43,24 +43,24 @@ pub struct Header {
     pub environment: Vec<(String, String)>,
     /// The command line, word by word.
     pub command: Vec<String>,
-    /// The settings in force, defaults included.
+    /// The effective settings, including defaults.
     pub settings: Vec<(String, String)>,
     /// Name of the workload, for example `PolyMix-1`.
     pub workload: String,
     /// Number of event loops.
     pub loops: u32,
-    /// The phases that were planned.
+    /// The planned phases.
     pub phases: Vec<PlannedPhase>,
     /// Offered request rate in transactions per second; `None` for a closed loop, for servers, and
     /// where the load is adjusted while the test runs.
     pub offered_rate: Option<f64>,
-    /// The hit ratio that the workload offers (0 to 1), if it says so.
+    /// The hit ratio that the workload offers (0 to 1), if it is known.
     pub offered_dhr: Option<f64>,
     /// Names of the kinds of content by number (0 foreign, 1 bodiless, 2 unknown, 3.. of the workload); empty if
     /// kinds are not distinguished. See [`Block::kinds`].
     pub contents: Vec<String>,
-    /// The workload as it was compiled: the texts of all its files, and the values set from outside. Empty for tests
-    /// that options describe.
+    /// The compiled workload: the texts of all its files, and the values set by options. Empty for tests that
+    /// options describe.
     pub workload_text: String,
 }
 
@@ -78,14 +78,14 @@ impl Header {
     }
 }
 
-/// What was planned for a phase.
+/// The plan of a phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlannedPhase {
     /// Name, for example `meas`.
     pub name: String,
-    /// The phase that results are taken from.
+    /// Whether results are taken from this phase.
     pub primary: bool,
-    /// Its statistics count when results of the whole run are asked for.
+    /// Whether its statistics are part of the results of the whole run.
     pub log_stats: bool,
     /// Planned duration in seconds, if it has one.
     pub duration_s: Option<f64>,
@@ -93,7 +93,7 @@ pub struct PlannedPhase {
     pub xactions: Option<u64>,
     /// Planned fill of the device's cache in bytes, if it has one.
     pub fill_bytes: Option<u64>,
-    /// Errors that end the whole test: below 1 a share of all transactions, from 1 on a number.
+    /// Errors that end the whole test: a share of all transactions if below 1, otherwise a number.
     pub errors: Option<f64>,
 }
 
@@ -112,10 +112,10 @@ pub struct Interval {
     pub busiest_loop_ns: u64,
     /// Resident memory of the process in bytes at the end of the interval.
     pub rss_bytes: u64,
-    /// Difference between the passage of time by the time-of-day clock and by the monotonic clock, in
-    /// nanoseconds: large values mean that the clock was set.
+    /// Difference between the passage of time by the time-of-day clock and by the monotonic clock, in nanoseconds:
+    /// large values mean that the clock was changed.
     pub clock_step_ns: i64,
-    /// What was counted.
+    /// The statistics of the interval.
     pub block: Block,
 }
 
@@ -125,7 +125,7 @@ impl Interval {
         self.end_ns.saturating_sub(self.begin_ns) as f64 * 1e-9
     }
 
-    /// Makes this interval and the one that follows it into one.
+    /// Combines this interval with the following one.
     pub fn append(&mut self, later: &Interval) {
         self.end_ns = later.end_ns;
         self.cpu_ns += later.cpu_ns;
@@ -150,14 +150,14 @@ pub enum EndReason {
     Interrupted,
     /// No traffic for the idle time-out.
     Idle,
-    /// Something outside the workload made it impossible to go on.
+    /// A problem outside the workload made it impossible to continue.
     Fatal(String),
 }
 
 /// A record of the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Record {
-    /// What this run is; always first.
+    /// The description of the run; always the first record.
     Header(Box<Header>),
     /// A phase began.
     PhaseBegin {
@@ -166,7 +166,7 @@ pub enum Record {
         /// Index in [`Header::phases`].
         phase: u32,
     },
-    /// What was counted in an interval.
+    /// The statistics of an interval.
     Interval(Box<Interval>),
     /// A phase ended.
     PhaseEnd {
@@ -174,14 +174,14 @@ pub enum Record {
         at_ns: u64,
         /// Index in [`Header::phases`].
         phase: u32,
-        /// Its goal was met; otherwise it was cut short.
+        /// Whether its goal was met; otherwise it was cut short.
         complete: bool,
     },
     /// A message for people.
     Comment {
         /// Time in nanoseconds since the start of the run.
         at_ns: u64,
-        /// Verbosity level from which it is shown on the console.
+        /// Lowest verbosity level at which the console shows it.
         level: u8,
         /// The message.
         text: String,
@@ -192,21 +192,21 @@ pub enum Record {
         at_ns: u64,
         /// Its class.
         kind: ErrorKind,
-        /// What was seen, in one line.
+        /// What was found, in one line.
         detail: String,
         /// Facts of both sides by name; see [`crate::evidence::fact`].
         facts: Vec<(String, String)>,
     },
-    /// Last record of a log that was closed in order.
+    /// Last record of a log that was closed.
     End {
         /// Time in nanoseconds since the start of the run.
         at_ns: u64,
         /// Why the run ended.
         reason: EndReason,
-        /// Transactions that were still running.
+        /// Number of unfinished transactions.
         unfinished: u64,
     },
-    /// Single transactions of a sample that was asked for, in the order of their ends. A sample may come in several
+    /// Single transactions of a sample of the workload, in the order of their ends. A sample may come in several
     /// records.
     Xacts {
         /// Name of the sample.

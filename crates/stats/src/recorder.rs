@@ -1,4 +1,4 @@
-//! The recorder: robots and servers of one event loop count here.
+//! The recorder, in which robots and servers of one event loop count.
 
 use polygraph_link::Nanos;
 use std::cell::{Cell, RefCell};
@@ -16,15 +16,15 @@ use crate::xacts::{TransactionSample, TransactionSampler, Xact};
 /// Numbers of transactions since the start of the loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Transactions that started.
+    /// Started transactions.
     pub started: u64,
-    /// Transactions that succeeded.
+    /// Successful transactions.
     pub ok: u64,
-    /// Transactions that failed.
+    /// Failed transactions.
     pub failed: u64,
-    /// Replies that a cache could keep and that did not come out of it: how far it has been filled.
+    /// Cachable replies that did not come from the cache, and so filled it.
     pub fills: u64,
-    /// Reply bytes of these.
+    /// Bytes of these replies.
     pub fill_bytes: u64,
 }
 
@@ -50,7 +50,7 @@ struct Inner {
     samples: RefCell<Vec<ErrorSample>>,
     /// Errors since the start.
     errors: RefCell<ErrorCounts>,
-    /// Of the intervals before the current one.
+    /// Counts of the intervals before the current one.
     before: Cell<Totals>,
     unfinished: RefCell<InFlightTransactions>,
     delta: RefCell<DeltaState>,
@@ -59,14 +59,14 @@ struct Inner {
     dumps: RefCell<Dumps>,
 }
 
-/// What was counted since the last delta was taken.
+/// Counts since the last delta was taken.
 #[derive(Debug, Default)]
 struct DeltaState {
     /// Time of the last delta in nanoseconds; `None` before the first one.
     until: Option<u64>,
-    /// What the current block had counted at that time.
+    /// The counts of the current block at that time.
     counted: Window,
-    /// What was counted since, in blocks that were handed over.
+    /// Counts since then, in blocks that were taken.
     unread: Window,
 }
 
@@ -104,7 +104,7 @@ impl Recorder {
         self.0.unfinished.borrow_mut().begin(now_ns)
     }
 
-    /// Counts bytes of the reply of an unfinished transaction that came from a connection.
+    /// Counts bytes of the reply of an unfinished transaction that arrived on a connection.
     pub fn read(&self, ticket: TransactionHandle, bytes: u64) {
         self.with(|block| block.reads.record(bytes));
         self.0.unfinished.borrow_mut().read(ticket, bytes);
@@ -127,8 +127,8 @@ impl Recorder {
         self.0.unfinished.borrow_mut().end(ticket);
     }
 
-    /// What was counted since the last call, for live views and load controllers, which cannot wait for the end of the
-    /// interval. The first call starts the counting.
+    /// Counts since the last call, for live views and load controllers, which cannot wait for the end of the interval.
+    /// The first call starts counting.
     pub fn take_delta(&self, now: Nanos) -> Window {
         let now_ns = now.as_u64();
         self.update_delta(now_ns);
@@ -155,7 +155,7 @@ impl Recorder {
         delta.counted = whole;
     }
 
-    /// Takes the next `capacity` good transactions for a sample.
+    /// Takes the next `capacity` successful transactions for a sample.
     pub fn begin_sample(&self, sample: usize, capacity: u64) {
         self.0.taker.borrow_mut().begin(sample, capacity);
     }
@@ -224,7 +224,7 @@ impl Recorder {
         })
     }
 
-    /// Ends the interval at `now`: returns its block and samples; `fresh` is filled from now on.
+    /// Ends the interval at `now`: returns its block and samples, and continues with `fresh`.
     pub fn hand_over(&self, mut fresh: Box<Block>, now: Nanos) -> (Box<Block>, Vec<ErrorSample>) {
         let now_ns = now.as_u64();
         self.0.before.set(self.totals());

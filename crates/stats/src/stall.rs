@@ -1,19 +1,20 @@
-//! Times in which event loops did not run: a process that was stopped, swapped out or starved, a loop that was stuck.
+//! Times in which event loops did not run, because the process was stopped, swapped out or starved, or the loop was
+//! stuck.
 
 use serde::{Deserialize, Serialize};
 
-/// A loop that runs this much later than it wanted to was stalled; the same is an error of class
+/// A loop that runs this much later than scheduled was stalled; this is also an error of class
 /// [`LateTimers`](crate::ErrorKind::LateTimers).
 pub const STALLED_NS: u64 = 100_000_000;
 
-/// A time in which loops did not run although they had something to do.
+/// A time in which loops did not run although tasks were due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stall {
-    /// When the first of them should have run again, in nanoseconds since the start of the run.
+    /// When the first loop should have run again, in nanoseconds since the start of the run.
     pub begin_ns: u64,
-    /// When the last of them did.
+    /// When the last loop ran again.
     pub end_ns: u64,
-    /// How many loops took part in it.
+    /// Number of stalled loops.
     pub loops: u32,
 }
 
@@ -23,8 +24,8 @@ impl Stall {
         self.end_ns.saturating_sub(self.begin_ns) as f64 * 1e-9
     }
 
-    /// Stalls of concurrent loops as those of all together: what overlaps is one. There are at most as many as fit between
-    /// the first begin and the last end, however many loops there are.
+    /// Merges stalls of concurrent loops: overlapping stalls become one, so their number does not depend on the number
+    /// of loops.
     pub fn united(mut stalls: Vec<Stall>) -> Vec<Stall> {
         stalls.sort_by_key(|stall| stall.begin_ns);
         let mut united: Vec<Stall> = Vec::new();

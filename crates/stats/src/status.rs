@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 use crate::class::ClassStats;
 use crate::fold::Fold;
 
-/// Codes of HTTP; others count as [`OTHER`].
+/// Status codes of HTTP; all others count as [`OTHER`].
 const CODES: std::ops::RangeInclusive<u16> = 100..=599;
-/// Stands for a status that HTTP does not know.
+/// Represents a status that HTTP does not define.
 pub const OTHER: u16 = 0;
 
-/// Response time and size by status code; only codes that were seen take room.
+/// Response time and size by status code; only codes that occurred take memory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ByStatus(Vec<(u16, ClassStats)>);
 
@@ -18,7 +18,7 @@ impl ByStatus {
     /// The statistics of a status code.
     pub fn at_mut(&mut self, status: u16) -> &mut ClassStats {
         let status = if CODES.contains(&status) { status } else { OTHER };
-        // One or two codes make up nearly all, and they are seen first.
+        // One or two codes make up nearly all replies, and they occur first.
         let at = self.0.iter().position(|&(known, _)| known == status).unwrap_or_else(|| {
             self.0.push((status, ClassStats::default()));
             self.0.len() - 1
@@ -26,12 +26,12 @@ impl ByStatus {
         &mut self.0[at].1
     }
 
-    /// Codes with statistics, in the order in which they were seen first; [`OTHER`] stands for unknown ones.
+    /// Codes with statistics, in the order of their first occurrence; [`OTHER`] represents unknown codes.
     pub fn iter(&self) -> impl Iterator<Item = (u16, &ClassStats)> {
         self.0.iter().filter(|(_, stats)| stats.size.count() > 0).map(|(status, stats)| (*status, stats))
     }
 
-    /// The statistics of one code, if it was seen.
+    /// The statistics of one code, if it occurred.
     pub fn get(&self, status: u16) -> Option<&ClassStats> {
         self.iter().find(|&(known, _)| known == status).map(|(_, stats)| stats)
     }
@@ -52,9 +52,9 @@ impl Fold for ByStatus {
 pub struct StatusScope([u64; 8]);
 
 impl StatusScope {
-    /// The set that entries like `all`, `404`, `-40x` and `+4xx` describe. Wide entries apply before narrow ones, and of the
-    /// same width the later ones win; only negative entries begin with all codes. `None` if an entry is of
-    /// another form.
+    /// The set that entries like `all`, `404`, `-40x` and `+4xx` describe. Narrow entries take precedence over wide
+    /// ones, and later entries over earlier ones of the same width. If all entries are negative, the set starts with
+    /// all codes. `None` if an entry is malformed.
     pub fn parse<'a>(entries: impl IntoIterator<Item = &'a str>) -> Option<StatusScope> {
         let mut rules: Vec<(usize, bool, u16)> =
             entries.into_iter().map(Self::rule).collect::<Option<_>>()?;
@@ -70,7 +70,7 @@ impl StatusScope {
         Some(set)
     }
 
-    /// Number of digits that are given, wanted or not, smallest code.
+    /// Number of given digits, whether the codes are included, smallest code.
     fn rule(entry: &str) -> Option<(usize, bool, u16)> {
         if entry == "all" {
             return Some((0, true, 0));

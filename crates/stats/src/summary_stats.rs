@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fold::Fold;
 
-/// Count, sum, sum of squares, smallest and largest of some values that are never negative.
+/// Count, sum, sum of squares, smallest and largest of some non-negative values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SummaryStats {
     /// Number of values.
@@ -56,13 +56,13 @@ impl SummaryStats {
         SummaryStats { min: self.min.min(min), max: self.max.max(max), ..*self }
     }
 
-    /// The same summary with these extremes in place of its own.
+    /// The same summary with these extremes instead of its own.
     #[must_use]
     pub(crate) fn with_only_extremes(self, (min, max): (u64, u64)) -> SummaryStats {
         SummaryStats { min, max, ..self }
     }
 
-    /// What is left without `part`, whose values must be among these; what remains lies within `bounds`.
+    /// The summary without `part`, whose values must be in it; the remaining values lie within `bounds`.
     pub(crate) fn without(&self, part: &SummaryStats, bounds: Option<(u64, u64)>) -> SummaryStats {
         let Some((first, last)) = bounds else { return SummaryStats::default() };
         let left = self.since(part);
@@ -70,7 +70,7 @@ impl SummaryStats {
         SummaryStats { sum, squares, min: first.max(self.min), max: last.min(self.max), ..left }
     }
 
-    /// The moments without those of `earlier`; extremes stay.
+    /// The moments without those of `earlier`; extremes are unchanged.
     #[must_use]
     pub fn since(&self, earlier: &SummaryStats) -> SummaryStats {
         SummaryStats {
@@ -123,7 +123,7 @@ impl Fold for SummaryStats {
     }
 }
 
-/// The form in the log; nothing takes one byte.
+/// The form in the log; an empty summary takes one byte.
 #[derive(Serialize, Deserialize)]
 struct Logged {
     count: u64,

@@ -1,4 +1,4 @@
-//! Sums over any stretch of time, without histograms: for live views and load controllers while a test runs.
+//! Sums over any period of time, without histograms, for live views and load controllers while a test runs.
 
 mod members;
 
@@ -14,7 +14,7 @@ use crate::summary_stats::{SummaryStats, TimeAndSize};
 
 pub use members::NoSuchMember;
 
-/// A level in a stretch of time.
+/// A level in a period of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LevelDelta {
     /// Value at the end.
@@ -42,7 +42,7 @@ impl LevelDelta {
     }
 }
 
-/// Levels add up where they are concurrent; see [`Window::append`] for those in a row.
+/// Concurrent levels are added; see [`Window::append`] for consecutive ones.
 impl Fold for LevelDelta {
     fn fold(&mut self, other: &LevelDelta) {
         self.last += other.last;
@@ -56,27 +56,27 @@ impl Fold for LevelDelta {
     }
 }
 
-/// What the robots of a loop, of a process or of a whole side did in a stretch of time.
+/// Sums over the robots of a loop, a process or a whole side in a period of time.
 ///
-/// Loops publish their sums 20 times a second, so a window starts and ends up to 1/20 s away from the intended moment. Everything in a window belongs to exactly the same
-/// transactions; extremes are exact.
+/// Loops publish their sums 20 times a second, so a window starts and ends up to 1/20 s away from the intended moment.
+/// All sums of a window cover exactly the same transactions; extremes are exact.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Window {
-    /// Length in seconds, summed over loops: they do not publish at the same moment.
+    /// Length in seconds, summed over loops, which do not publish at the same time.
     loop_seconds: f64,
     /// Number of loops.
     loops: u64,
     /// Finished transactions by [`Class`].
     pub classes: [TimeAndSize; Class::COUNT],
-    /// Basic transactions by what a perfect cache would have had: a hit, or a miss.
+    /// Basic transactions by the result of a perfect cache: a hit or a miss.
     pub offered: [TimeAndSize; 2],
     /// Authentication steps that led to a further exchange.
     pub auth_steps: TimeAndSize,
     /// Replies whose status is in the agent's custom scope.
     pub custom: TimeAndSize,
-    /// Transactions with good credentials.
+    /// Transactions with accepted credentials.
     pub authenticated: TimeAndSize,
-    /// Transactions without credentials; neither these nor the former have steps of an authentication.
+    /// Transactions without credentials. Authentication steps are included in neither count.
     pub anonymous: TimeAndSize,
     /// Complete pages.
     pub pages: TimeAndSize,
@@ -86,7 +86,7 @@ pub struct Window {
     pub conn_uses: SummaryStats,
     /// Failed transactions.
     pub failed: u64,
-    /// Failed transactions to which access was refused or granted wrongly.
+    /// Failed transactions whose access was refused or granted wrongly.
     pub failed_access: u64,
     /// Transactions that were restarted.
     pub retried: u64,
@@ -102,7 +102,7 @@ pub struct Window {
     pub idle: LevelDelta,
     /// Live robots.
     pub populus: LevelDelta,
-    /// Unfinished transactions at the end: their ages, and the bytes of replies that have come so far.
+    /// Unfinished transactions at the end: their ages, and the reply bytes that have arrived so far.
     pub live: TimeAndSize,
 }
 
@@ -138,7 +138,7 @@ impl Window {
         }
     }
 
-    /// What a block has counted; extremes are those since the last call.
+    /// The counts of a block; extremes are those since the last call.
     pub(crate) fn take(block: &mut Block, seconds: f64) -> Window {
         let access = |kind: ErrorKind| kind.fails() && kind.nature() == Nature::Access;
         let mut classes = [TimeAndSize::default(); Class::COUNT];
@@ -169,7 +169,7 @@ impl Window {
         }
     }
 
-    /// What was counted since `earlier`, by the same block.
+    /// The counts since `earlier`, in the same block.
     pub(crate) fn since(&self, earlier: &Window) -> Window {
         let tm_sz = |pick: fn(&Window) -> &TimeAndSize| pick(self).since(pick(earlier));
         let flow = |pick: fn(&Window) -> &LevelDelta| pick(self).since(pick(earlier));
@@ -195,7 +195,7 @@ impl Window {
         }
     }
 
-    /// The window of one loop in which nothing happens for so many seconds.
+    /// The window of one loop without events for this many seconds.
     pub fn lasting(seconds: f64) -> Window {
         Window { loop_seconds: seconds, loops: 1, ..Window::default() }
     }
@@ -215,7 +215,7 @@ impl Window {
         self.loops = loops;
     }
 
-    /// The window of no time that follows this one: nothing has happened, and everything is as it was.
+    /// The window of length 0 that follows this one: no counts, and unchanged levels.
     #[must_use]
     pub fn carry(&self) -> Window {
         let mut next = Window { loops: self.loops, live: self.live, ..Window::default() };
@@ -249,7 +249,7 @@ impl Window {
         self.of(&Class::ALL)
     }
 
-    /// Cachable misses: what a cache was filled with.
+    /// Cachable misses, which fill a cache.
     pub fn fills(&self) -> TimeAndSize {
         self.of(&[Class::Miss])
     }

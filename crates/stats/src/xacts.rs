@@ -1,18 +1,18 @@
-//! Samples of single transactions: everything about a few, instead of a little about all.
+//! Samples of single transactions: all details of a few transactions.
 
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-/// A transaction that succeeded, as one side saw it.
+/// A successful transaction, as one side saw it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Xact {
     /// When it ended, in nanoseconds since the start of the run.
     pub ended_ns: u64,
     /// Time from its start to its end, in microseconds.
     pub lifetime_us: u64,
-    /// Time in microseconds from the moment it was due, or seen in a page, to its start on a connection. Servers do
-    /// not know it.
+    /// Time in microseconds from the due time, or from the moment when its link was found in a page, to its start on a
+    /// connection. Servers do not know it.
     pub queued_us: Option<u64>,
     /// Its id; empty if the request had none.
     pub id: String,
@@ -26,25 +26,26 @@ pub struct Xact {
     pub status: u16,
     /// Number of the robot, on the client side.
     pub robot: Option<u64>,
-    /// Number of the server: on the client side of the visible one, if it is one of ours; on the server side the own one.
+    /// Number of the server: on the client side, that of the visible server if it is one of ours; on the server side,
+    /// its own number.
     pub server: Option<u64>,
     /// `If-Modified-Since` in seconds since 1970, on the server side.
     pub ims: Option<u64>,
 }
 
-/// Transactions that were taken for a sample.
+/// Transactions taken for a sample.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TransactionSample {
     /// Number of the sample.
     pub sample: usize,
-    /// In the order of their ends.
+    /// Transactions in the order of their ends.
     pub xacts: Vec<Xact>,
 }
 
 /// The samples that a loop takes.
 #[derive(Debug, Default)]
 pub struct TransactionSampler {
-    /// Number of each running sample and how many transactions it still takes.
+    /// Number of each running sample, and the number of transactions that it still takes.
     running: Vec<(usize, u64)>,
     taken: Vec<TransactionSample>,
 }
@@ -72,7 +73,7 @@ impl TransactionSampler {
         self.running.retain(|(_, room)| *room > 0);
     }
 
-    /// What was taken since this was asked last.
+    /// Transactions taken since the last call.
     pub fn hand_over(&mut self) -> Vec<TransactionSample> {
         let running =
             self.running.iter().map(|(sample, _)| TransactionSample { sample: *sample, xacts: Vec::new() });
@@ -82,10 +83,10 @@ impl TransactionSampler {
     }
 }
 
-/// Makes one sample of those of all loops: the transactions that ended first, as many as there is room for.
+/// Merges the samples of all loops: the transactions that ended first, up to the capacity.
 #[derive(Debug)]
 pub struct SampleMerger {
-    /// What loops have taken and is not older than all that may still come.
+    /// Transactions taken by loops, before which earlier ones may still arrive.
     room: u64,
     waiting: VecDeque<Xact>,
 }
@@ -96,13 +97,13 @@ impl SampleMerger {
         SampleMerger { room: capacity, waiting: VecDeque::new() }
     }
 
-    /// Adds what a loop has taken.
+    /// Adds the transactions taken by a loop.
     pub fn add(&mut self, xacts: Vec<Xact>) {
         self.waiting.extend(xacts);
     }
 
-    /// The next transactions of the sample: of an interval for which all loops have delivered. Nothing more comes when
-    /// the sample is full.
+    /// The next transactions of the sample, from intervals for which all loops have delivered; empty when the sample is
+    /// full.
     pub fn draw(&mut self) -> Vec<Xact> {
         let mut all: Vec<Xact> = std::mem::take(&mut self.waiting).into();
         all.sort_by_key(|xact| xact.ended_ns);
@@ -111,7 +112,7 @@ impl SampleMerger {
         all
     }
 
-    /// The sample has all its transactions.
+    /// Whether the sample is complete.
     pub fn is_full(&self) -> bool {
         self.room == 0
     }

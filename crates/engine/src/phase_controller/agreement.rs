@@ -105,8 +105,10 @@ impl PhaseController {
         if self.agreement.barrier.have_all_reached(position) {
             if others > 0 {
                 let waited = (observed.now - since).as_f64() / SECOND.as_f64();
-                let text =
-                    format!("phase {name}: all {} processes are at its end, after {waited:.2} s", others + 1);
+                let text = format!(
+                    "phase {name}: all {} processes have reached its end, after {waited:.2} s",
+                    others + 1
+                );
                 events.push(ControlEvent::message(observed.now, 5, text));
             }
             return true;
@@ -115,17 +117,17 @@ impl PhaseController {
             self.agreement.reminded = observed.now;
             let lagging = self.agreement.barrier.lagging(position).map(|(side, status)| {
                 let ago = (observed.now.saturating_sub(Nanos::new(status.at))).as_f64() / SECOND.as_f64();
-                format!("{} {} at {}, heard {ago:.1} s ago", side.name(), status.group, status.position)
+                format!("{} {} at {}, last status {ago:.1} s ago", side.name(), status.group, status.position)
             });
             let list: Vec<String> = lagging.collect();
             let text =
-                format!("phase {name}: this process is at {position}, it waits for {}", list.join("; "));
+                format!("phase {name}: this process is at {position} and waits for {}", list.join("; "));
             events.push(ControlEvent::message(observed.now, 10, text));
         }
         false
     }
 
-    /// A new phase has started, so this process waits for nobody.
+    /// A new phase has started, so this process no longer waits for others.
     pub(super) fn start_phase_together(&mut self) {
         self.agreement.waits_since = None;
     }
@@ -163,8 +165,7 @@ impl PhaseController {
         let silence = patience.map_or("too long".to_owned(), |seconds| format!("{seconds} s"));
         let name = &self.phase_of(current).name;
         Some(EndReason::Fatal(format!(
-            "the {side}process {} has given no sign for {silence} while others waited for it at the end of a phase \
-             (here: {name})",
+            "the {side}process {} has sent no status for {silence} while others waited for it at the end of a phase (here: {name})",
             lost.group
         )))
     }

@@ -81,7 +81,7 @@ impl Barrier {
         self.all().filter(move |(_, status)| status.position < position)
     }
 
-    /// A group that a process waits for in vain: this process if it waits at `waits`, or any process that is further.
+    /// A group that keeps a process waiting for too long: this process if it waits at `waits`, or any process that is further.
     /// The time without a status counts from the last status of the group, but not from before `since`.
     pub fn lost(&self, waits: Option<u64>, since: Nanos, now: Nanos) -> Option<LostPeer> {
         let gone = self.all().find_map(|(_, status)| status.gone).filter(|group| !self.own.contains(group));
@@ -129,14 +129,14 @@ mod tests {
     #[test]
     fn a_barrier_opens_when_all_are_there() {
         use Side::{Client, Server};
-        // What was heard, a position, and whether all have reached it.
+        // Received statuses, a position, and whether all have reached it.
         type Row<'a> = (&'a [(Side, PeerStatus)], u64, bool);
         let rows: [Row<'_>; 7] = [
             (&[], 1, true),
             (&[(Server, status(0, 0, 1))], 1, true),
             (&[(Server, status(1, 1, 1))], 1, true),
             (&[(Server, status(1, 1, 1)), (Server, status(2, 0, 1))], 1, false),
-            // A new client has appeared: servers fall back, and everybody counts anew.
+            // A new client has appeared: the position of the servers falls, and all groups are counted again.
             (&[(Server, status(1, 1, 1)), (Server, status(1, 0, 2))], 1, false),
             (&[(Client, status(1, 2, 1)), (Client, status(2, 1, 1))], 2, false),
             (&[(Client, status(1, 2, 1)), (Client, status(2, 1, 1)), (Client, status(2, 2, 2))], 2, true),
@@ -157,7 +157,8 @@ mod tests {
     fn who_is_waited_for_must_give_signs() {
         use Side::{Client, Server};
         let lost = |side, group| Some(LostPeer { side: Some(side), group: id(group) });
-        // What was heard, where this process waits, since when (seconds), the time, and who is lost.
+        // Received statuses, the position at which this process waits, since when (seconds), the time, and the lost
+        // group.
         type Row = (&'static [(Side, (u32, u64, u64))], Option<u64>, u64, u64, Option<LostPeer>);
         let rows: [Row; 10] = [
             (&[(Server, (1, 0, 5))], Some(1), 0, 34, None),

@@ -43,7 +43,7 @@ impl GiveUpMonitor {
         }
     }
 
-    /// Starts the wait for a fill anew, because a phase starts at `now`.
+    /// Restarts the wait for a fill, because a phase starts at `now`.
     pub fn begin_phase(&mut self, counts: Counts, now: Nanos) {
         self.fill = (counts, now);
     }
@@ -70,7 +70,7 @@ impl GiveUpMonitor {
         let (ended, quiet) = (counts.ended() - before.ended(), now.saturating_sub(last));
         (quiet >= FILL_PATIENCE && ended >= FILL_LEAST).then(|| {
             format!(
-                "none of {ended} transactions in the last {:.0} s filled the cache, as misses on cachable objects do",
+                "none of {ended} transactions in the last {:.0} s was a miss on a cachable object, which would fill the cache",
                 quiet.as_f64() * 1e-9
             )
         })

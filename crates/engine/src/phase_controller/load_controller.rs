@@ -83,7 +83,7 @@ impl ControlHandle<'_> {
     }
 }
 
-/// A sample that grows until its goal is reached, and then starts anew.
+/// A sample that grows until its goal is reached, and then starts again.
 #[derive(Clone, Debug)]
 pub struct Sampler {
     /// The goal of a sample. It is complete as soon as any part of the goal is reached, positive or negative.

@@ -247,7 +247,7 @@ fn clients_wait_for_what_servers_tell() {
     let said = controller.step(&heard(12.5, Side::Server, &[1, 1]));
     assert_eq!(
         said,
-        [ControlEvent::message(at(12.5), 5, "phase p0: all 3 processes are at its end, after 2.50 s")]
+        [ControlEvent::message(at(12.5), 5, "phase p0: all 3 processes have reached its end, after 2.50 s")]
     );
     assert_eq!(timeline.end(0), Some(at(12.5) + NOTICE));
     controller.step(&heard(12.7, Side::Server, &[1, 1]));
@@ -305,7 +305,7 @@ fn servers_stay_in_a_phase_for_as_long_as_clients_wait_for_another_server() {
 fn who_gives_no_sign_ends_the_test() {
     let lost = |controller: &PhaseController, timeline: &Timeline, side: &str| {
         let Some(EndReason::Fatal(why)) = controller.ended() else { panic!("{:?}", controller.ended()) };
-        let expected = format!("the {side} process {} has given no sign for 30 s", id(3));
+        let expected = format!("the {side} process {} has sent no status for 30 s", id(3));
         assert!(why.starts_with(&expected), "{why}");
         assert_eq!(timeline.phase_status().gone, Some(id(3)));
     };

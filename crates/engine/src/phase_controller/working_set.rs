@@ -32,9 +32,9 @@ impl WorkingSet {
         WorkingSet { limit: None, start: Nanos::ZERO, filling: true, frozen: true }
     }
 
-    /// The changes when `fills` objects were filled until `now`. Each change is returned once. Without a limit
-    /// nothing changes.
-    pub fn look(&mut self, fills: u64, now: Nanos) -> Vec<WorkingSetEvent> {
+    /// The changes when `fills` objects were filled until `now`, `of_phase` of them since the current phase started.
+    /// Each change is returned once. Without a limit nothing changes.
+    pub fn look(&mut self, fills: u64, of_phase: u64, now: Nanos) -> Vec<WorkingSetEvent> {
         let Some(limit) = self.limit else { return Vec::new() };
         let mut events = Vec::new();
         if fills > 0 && !self.filling {
@@ -44,6 +44,7 @@ impl WorkingSet {
         let met = match limit {
             WorkingSetLimit::After(seconds) => now >= self.start.saturating_add(nanos(seconds)),
             WorkingSetLimit::Fill(count) => fills >= count,
+            WorkingSetLimit::FillOfPhase(count) => of_phase >= count,
         };
         if met && !self.frozen {
             self.frozen = true;
@@ -56,11 +57,11 @@ impl WorkingSet {
     pub fn freezes_at(&self) -> Option<Nanos> {
         match self.limit? {
             WorkingSetLimit::After(seconds) => Some(self.start.saturating_add(nanos(seconds))),
-            WorkingSetLimit::Fill(_) => None,
+            WorkingSetLimit::Fill(_) | WorkingSetLimit::FillOfPhase(_) => None,
         }
     }
 
-    /// Whether phases that wait for the freeze must go on.
+    /// Whether phases that wait for the freeze must continue.
     pub fn blocks_phases(&self) -> bool {
         self.filling && !self.frozen
     }
@@ -105,7 +106,7 @@ mod tests {
             let start = 50 * SECOND;
             let mut set = WorkingSet::new(limit, start);
             for &(fills, seconds, events, held) in looks {
-                let observed = set.look(fills, start + seconds * SECOND);
+                let observed = set.look(fills, 0, start + seconds * SECOND);
                 assert_eq!(
                     (&observed[..], set.blocks_phases()),
                     (events, held),
@@ -113,5 +114,15 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn the_fill_of_a_phase_counts_alone_if_the_limit_says_so() {
+        use WorkingSetEvent::{Frozen, Started};
+        let mut set = WorkingSet::new(Some(WorkingSetLimit::FillOfPhase(10)), SECOND);
+        assert_eq!(set.look(9, 9, SECOND), [Started]);
+        assert_eq!(set.look(12, 3, SECOND), []);
+        assert!(set.blocks_phases());
+        assert_eq!(set.look(19, 10, SECOND), [Frozen]);
     }
 }

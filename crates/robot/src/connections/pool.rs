@@ -29,7 +29,7 @@ pub struct PooledConnection<C> {
     pub established: bool,
     opened: Nanos,
     idle_since: Nanos,
-    /// Where it leads.
+    /// The address of the peer.
     hop: SocketAddr,
 }
 
@@ -72,8 +72,8 @@ impl<C: Conn> ConnectionPool<C> {
         RefMut::map(self.robots.borrow_mut(), |robots| &mut robots[robot])
     }
 
-    /// A connection of the robot to `hop`: the idle one that it used last, or a new one. Waits if the robot has as many
-    /// connections as it may have.
+    /// A connection of the robot to `hop`: the idle one that it used last, or a new one. Waits if the robot has reached
+    /// its connection limit.
     ///
     /// # Errors
     /// If no connection is available before `deadline`, or if the robot's session becomes idle before (`docs/reference/models.md`,
@@ -89,7 +89,7 @@ impl<C: Conn> ConnectionPool<C> {
                 return Ok(connection);
             }
             if self.has_room(cx) {
-                // The next waiter must not go on waiting for a slot that this transaction could not use.
+                // The next waiter must not keep waiting for a slot that this transaction could not use.
                 let opened = self.open_new(cx, hop).inspect_err(|_| self.wake_waiter(cx.robot));
                 return Ok(opened?);
             }
@@ -183,7 +183,7 @@ impl<C: Conn> ConnectionPool<C> {
     ) -> Result<Box<PooledConnection<C>>, TransactionFailure> {
         let open = self.open.get();
         if open >= cx.settings.open_limit {
-            // If the test needs more connections than the host allows, the device is not to blame.
+            // If the test needs more connections than the host allows, the device is not the cause.
             let (kind, why) = match cx.settings.limited_by_host {
                 true => (ErrorKind::NoDescriptor, ", as many as the file descriptors allow"),
                 false => (ErrorKind::TooManyOpen, ""),
@@ -227,7 +227,7 @@ impl<C: Conn> ConnectionPool<C> {
         }
     }
 
-    /// Closes a connection in use. It takes part in the statistics of lifetimes and uses only if its exchanges were `good`.
+    /// Closes a connection in use. It counts in the statistics of lifetimes and uses only if its exchanges were `good`.
     pub fn close<L: Link<Conn = C>>(
         &self,
         cx: RobotContext<'_, L>,
@@ -336,7 +336,7 @@ impl<C: Conn> ConnectionPool<C> {
     }
 }
 
-/// Whether nothing has happened on an idle connection. Bytes would come after a reply that was complete without them.
+/// Whether nothing has happened on an idle connection. Bytes on it would follow a reply that was already complete.
 fn is_quiet<L: Link>(cx: RobotContext<'_, L>, connection: &mut PooledConnection<L::Conn>) -> bool {
     match connection.conn.idle_state() {
         IdleState::Quiet => return true,
@@ -348,7 +348,7 @@ fn is_quiet<L: Link>(cx: RobotContext<'_, L>, connection: &mut PooledConnection<
                 let PooledConnection { number, uses, hop, .. } = connection;
                 Evidence::new(format!("on connection {number} to {hop}, {idle:.1} ms after reply {uses}"))
                     .fact(fact::ROBOT, cx.number().to_string())
-                    .expected("no byte", format!("`{}`", first.escape_ascii()))
+                    .expected("no bytes", format!("`{}`", first.escape_ascii()))
             });
         }
     }

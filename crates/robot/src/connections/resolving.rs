@@ -1,4 +1,4 @@
-//! Where a request goes: the robot's proxy, or an address of the server, which may have to be looked up first
+//! Determines the destination of a request: the robot's proxy, or an address of the server, which may have to be looked up first
 //! (`docs/reference/models.md`, "Name resolution").
 
 use std::cell::RefCell;
@@ -44,7 +44,8 @@ impl<L: Link> Resolvers<L> {
         }
     }
 
-    /// Where a request goes: to the robot's proxy, to where its container came from, or to one of the addresses of its server.
+    /// The destination of a request: the robot's proxy, the origin of its container, or one of the addresses of its
+    /// server.
     ///
     /// # Errors
     /// If the server's name has no address, or if none is known before `deadline`.
@@ -141,10 +142,10 @@ impl<L: Link> Resolvers<L> {
     }
 }
 
-/// Where a foreign URL leads.
+/// The destination of a foreign URL.
 enum Host<'a> {
     Address(SocketAddr),
-    /// Name and, maybe, port.
+    /// Name and optional port.
     Name(&'a str),
 }
 

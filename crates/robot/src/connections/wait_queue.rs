@@ -1,4 +1,4 @@
-//! A queue of tasks that wait for something that another task of the same loop does.
+//! A queue of tasks that wait for other tasks of the same loop.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -7,21 +7,21 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-/// How waiting ended.
+/// The end of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitEnd {
     /// Another task woke the waiter.
     Woken,
-    /// Nothing is left to wait for.
+    /// There is nothing left to wait for.
     Cancelled,
-    /// The time was over.
+    /// The timeout has expired.
     TimedOut,
 }
 
 #[derive(Debug, Default)]
 struct State {
     end: Cell<Option<WaitEnd>>,
-    /// The waker is kept for the next time.
+    /// The waker is kept for the next wait.
     waker: RefCell<Option<Waker>>,
 }
 
@@ -41,7 +41,7 @@ impl State {
     }
 }
 
-/// A task that waits. One that waits again and again can use the same waiter, and needs no memory each time.
+/// A waiting task. A task that waits repeatedly can reuse its waiter without further allocations.
 #[derive(Debug, Default)]
 pub struct Waiter(Rc<State>);
 
@@ -73,7 +73,7 @@ impl WaitQueue {
         last.inspect(|state| state.wake(WaitEnd::Woken)).is_some()
     }
 
-    /// Wakes all tasks: nothing is left to wait for.
+    /// Wakes all tasks, because there is nothing left to wait for.
     pub fn cancel_all(&self) {
         self.0.borrow_mut().drain(..).for_each(|state| state.wake(WaitEnd::Cancelled));
     }

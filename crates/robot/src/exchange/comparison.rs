@@ -42,7 +42,7 @@ impl Comparison {
         Comparison { part: Some(Box::new((first, whole.clone()))), ..Comparison::new(body) }
     }
 
-    /// Takes the next bytes. Returns how many of them are correct.
+    /// Compares the next bytes. Returns how many of them are correct.
     pub fn take(&mut self, bytes: &[u8]) -> usize {
         if let Some(sample) = &mut self.differs {
             let room = SAMPLE - sample.len().min(SAMPLE);
@@ -59,7 +59,7 @@ impl Comparison {
         same
     }
 
-    /// What is wrong with the bytes, if anything. `real`: the objects are real content, not filler.
+    /// The violation, if there is one. `real`: the objects are real content, not filler.
     pub fn violation(&self, real: bool) -> Option<Violation> {
         let seen = self.differs.as_deref()?;
         let mut expected = self.expected.clone();
@@ -86,7 +86,7 @@ impl Comparison {
         Some(violation.expected(show(&expected), show(seen)))
     }
 
-    /// Where bytes come from that differ from the `expected` bytes.
+    /// The origin of bytes that differ from the `expected` bytes.
     fn origin_of(&self, seen: &[u8], expected: &[u8], real: bool) -> Origin {
         // Around an altered byte are expected bytes; foreign text continues as foreign text.
         let different = seen.iter().zip(expected).filter(|(a, b)| a != b).count();
@@ -117,7 +117,7 @@ impl Comparison {
     }
 }
 
-/// Where unexpected bytes come from.
+/// The origin of unexpected bytes.
 enum Origin {
     /// The bytes were altered in transit or invented.
     Altered,

@@ -35,7 +35,7 @@ enum Way {
     Parts(Box<Parts>),
 }
 
-/// Takes decompressed bytes: compares all of them, and keeps the correct ones for the search for links.
+/// Receives decompressed bytes, compares all of them, and keeps the correct ones for the search for links.
 #[derive(Debug)]
 struct Sink(Comparison, Vec<u8>);
 
@@ -89,7 +89,7 @@ pub struct Entity<'a> {
     pub links: Option<Box<LinkSearch>>,
 }
 
-/// How much of the content was verified.
+/// The amount of verified content.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Verified {
     /// Number of bytes that were equal to the expected ones.
@@ -213,7 +213,7 @@ impl<'a> Entity<'a> {
         Ok(())
     }
 
-    /// The violation in a reply which says that the object has none of the requested bytes. Only the server knows the bytes of a
+    /// The violation in a reply that denies that the object has any of the requested bytes. Only the server knows the bytes of a
     /// compressed object, and it may refuse several ranges for their number (RFC 9110, section 15.5.17).
     fn refused(&self) -> Option<Violation> {
         let (request, size) = (self.request, self.size());
@@ -364,7 +364,7 @@ fn not_asked_for(request: &Request, size: u64, range: ByteRange) -> Option<Viola
     (!fits).then(|| violation().expected(wanted(request, size), text(range, None)))
 }
 
-/// Whether this number of bytes and parts of an object of `size` bytes is no more than `request` asks for.
+/// Whether this number of bytes and parts of an object of `size` bytes does not exceed what `request` selects.
 fn asked_for(request: &Request, size: u64, bytes: u64, parts: usize) -> bool {
     parts <= request.range_specs().len()
         && bytes <= asked(request, size).map(|(first, last)| last - first + 1).sum()

@@ -28,7 +28,7 @@ pub struct Incoming<'a> {
     pub reader: ReplyReader,
     /// Checks the content.
     pub entity: Entity<'a>,
-    /// Bytes that arrived behind the previous reply, or behind this one.
+    /// Bytes that arrived after the previous reply, or after this one.
     pub carry: Vec<u8>,
 }
 
@@ -83,7 +83,8 @@ pub async fn reply<L: Link>(
     let deadline = flight.exchange.deadline;
     if let Some(upload) = upload {
         if upload.expects_continue {
-            // A server that does not know the expectation stays silent; the client must not wait for ever (RFC 9110, section 10.1.1).
+            // A server that does not support the expectation sends nothing; the client must not wait for ever (RFC
+            // 9110, section 10.1.1).
             conn.set_deadline(earlier(cx.now() + CONTINUE_TIMEOUT, deadline));
             match read(cx, conn, flight, incoming, found_link).await {
                 Ok(Progress::Continue { .. }) => flight.exchange.continued = Some(cx.now()),
@@ -151,7 +152,7 @@ async fn read<L: Link>(
     }
 }
 
-/// Gives `data` to the reader, and keeps what belongs to the next reply.
+/// Passes `data` to the reader, and keeps the bytes of the next reply.
 fn feed(
     reader: &mut ReplyReader,
     entity: &mut Entity<'_>,
@@ -169,7 +170,8 @@ fn earlier(at: Nanos, deadline: Option<Nanos>) -> Option<Nanos> {
     Some(deadline.map_or(at, |deadline| deadline.min(at)))
 }
 
-/// Whether a reply is incomplete because its server aborted it, as the head says (`docs/reference/models.md`, "Aborts").
+/// Whether a reply is incomplete because its server aborted it, as announced in the head (`docs/reference/models.md`,
+/// "Aborts").
 pub fn is_intended<L: Link>(
     cx: RobotContext<'_, L>,
     request: &Request,

@@ -1,4 +1,4 @@
-//! Reading a reply: its head, its framing, and what the head says.
+//! Reads a reply: its head, its framing, and the meaning of the head.
 
 mod violations;
 
@@ -32,7 +32,7 @@ pub enum Coding {
     Other,
 }
 
-/// What only some replies have: header fields, and findings about their framing.
+/// Facts that only some replies have: header fields, and findings about their framing.
 #[derive(Clone, Debug, Default)]
 pub struct RareFields {
     /// Value of `Location`.
@@ -57,7 +57,7 @@ pub struct RareFields {
     pub trailer: bool,
 }
 
-/// What a robot needs to know about a reply. A header field that is missing or cannot be read is `None`.
+/// The facts about a reply that a robot needs. A header field that is missing or unreadable is `None`.
 #[derive(Clone, Debug, Default)]
 pub struct ReplyMeta {
     /// Status code; 0 before there is a head.
@@ -111,7 +111,7 @@ impl ReplyMeta {
     }
 }
 
-/// Takes the content of a reply while it arrives.
+/// Receives the content of a reply while it arrives.
 pub trait ContentSink {
     /// The head is complete; the content follows.
     fn begin(&mut self, meta: &ReplyMeta);
@@ -125,7 +125,7 @@ pub struct ReplyReader {
     /// The start of a head that arrived in pieces.
     stash: Vec<u8>,
     body: Option<BodyReader>,
-    /// What the head says, if it is complete.
+    /// The facts in the head, if it is complete.
     meta: Option<Box<ReplyMeta>>,
     received: u64,
     /// Whether the request is a HEAD.
@@ -204,25 +204,25 @@ impl ReplyReader {
         self.received
     }
 
-    /// The reply says that the connection stays open, but not how long the reply is: it has no end unless the peer
-    /// closes after all.
+    /// Whether the connection is to stay open although the reply has no length, so that it ends only if the peer closes
+    /// the connection after all.
     pub fn is_endless(&self) -> bool {
         self.endless
     }
 
-    /// What the head says, if it is complete.
+    /// The facts in the head, if it is complete.
     pub fn meta(&self) -> Option<&ReplyMeta> {
         self.meta.as_deref()
     }
 
-    /// What a complete reply says.
+    /// The facts in a complete reply.
     pub fn into_meta(self) -> Box<ReplyMeta> {
         let mut meta = self.meta.unwrap_or_default();
         meta.overhead_bytes = self.received - meta.body_bytes;
         meta
     }
 
-    /// The body of the request is on its way; what is read from now on is the reply, and perhaps a late 100 (continue).
+    /// The body of the request is being sent; the following bytes are the reply, possibly after a late 100 (continue).
     pub fn stop_awaiting(&mut self) {
         self.awaits_continue = false;
     }
@@ -241,7 +241,7 @@ impl ReplyReader {
             if len > MAX_HEAD {
                 return self.refuse(meta, violations::oversized(rest));
             }
-            // Interim replies announce the real one. Those that ask for nothing may come at any time (RFC 9110, section 15.2).
+            // Interim replies precede the final one, and may arrive at any time (RFC 9110, section 15.2).
             if (100..200).contains(&meta.status) {
                 let asked_for = meta.status != 100 || self.expects_continue;
                 self.interim += 1;
@@ -296,7 +296,7 @@ impl ReplyReader {
             if body.has_trailer() {
                 meta.rare_mut().trailer = true;
             }
-            // What belongs to the next reply is not this one's.
+            // Bytes of the next reply are not part of this one.
             let rest = data.len() - fed.consumed;
             self.received -= rest as u64;
             return Ok(Progress::Complete { rest });
@@ -321,7 +321,7 @@ impl ReplyReader {
     }
 }
 
-/// What a head says, how its body is framed, and the length of the head; `None` if it is not complete.
+/// The facts in a head, the framing of its body, and the length of the head; `None` if the head is not complete.
 type Head = (Box<ReplyMeta>, Result<Framing, Box<Violation>>, usize);
 
 fn read_head(data: &[u8], to_head: bool) -> Result<Option<Head>, HeadError> {
@@ -331,7 +331,7 @@ fn read_head(data: &[u8], to_head: bool) -> Result<Option<Head>, HeadError> {
     })
 }
 
-/// What header fields say about the connection.
+/// Header fields about the connection.
 #[derive(Default)]
 struct ConnectionFields {
     declared: DeclaredFraming,
@@ -339,7 +339,7 @@ struct ConnectionFields {
 }
 
 fn read_meta(reply: &ReplyHead<'_, '_>, to_head: bool) -> (Box<ReplyMeta>, Result<Framing, Box<Violation>>) {
-    // They go through many hands.
+    // The fields are moved often, so they are boxed.
     let mut meta = Box::<ReplyMeta>::default();
     let mut connection = ConnectionFields::default();
     meta.status = reply.status;
@@ -401,7 +401,7 @@ fn read_field(meta: &mut ReplyMeta, connection: &mut ConnectionFields, header: &
     }
 }
 
-/// A directive of `Cache-Control` that keeps a reply out of shared stores.
+/// Whether a directive of `Cache-Control` forbids shared caches to store the reply.
 fn forbids_storing(directive: &[u8]) -> bool {
     let words: [&[u8]; 3] = [b"no-cache", b"private", b"no-store"];
     words.iter().any(|word| directive.eq_ignore_ascii_case(word))

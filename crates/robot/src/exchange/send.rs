@@ -139,7 +139,7 @@ fn write_head<L: Link>(
     encode::write(request, &context, out);
 }
 
-/// Sends as much of `head` and `body` as the socket takes now. Returns the rest of the head, if there is any.
+/// Sends as much of `head` and `body` as the socket accepts now. Returns the rest of the head, if there is any.
 fn send_with_head<L: Link>(
     cx: RobotContext<'_, L>,
     conn: &mut L::Conn,
@@ -199,7 +199,7 @@ pub async fn body<L: Link>(
     Ok(())
 }
 
-/// Counts the bytes that a connection took at once.
+/// Counts the bytes of one write to a connection.
 fn count_written<L: Link>(cx: RobotContext<'_, L>, bytes: usize) {
     cx.recorder.with(|block| block.writes.record(bytes as u64));
 }

@@ -8,17 +8,17 @@ use crate::exchange::reply::ReplyMeta;
 use crate::request::Request;
 use crate::violation::Violation;
 
-/// HTTP dates are whole seconds, and it takes time to pass a reply on.
+/// Tolerance in seconds: HTTP dates are whole seconds, and forwarding a reply takes time.
 const EXPIRY_TOLERANCE_S: i64 = 2;
-/// For as long as this, objects that were modified may still be taken for fresh: HTTP dates are whole seconds, and
-/// so is what is known of when a request was made.
+/// Time in seconds for which modified objects may still count as fresh, because HTTP dates and the known times of
+/// requests are whole seconds.
 const MODIFICATION_TOLERANCE_S: i64 = 2;
 
 pub(crate) fn http_time(seconds: i64) -> String {
     polygraph_wire::date::format(u64::try_from(seconds).unwrap_or(0))
 }
 
-/// "Not modified" to a request whose condition was the second before the last modification, at `times`.
+/// A 304 to a request whose condition was the second before the last modification; `times` are those of the object.
 pub(crate) fn not_modified(
     catalog: &Catalog,
     request: &Request,
@@ -26,7 +26,7 @@ pub(crate) fn not_modified(
     times: Times,
     sent_at: i64,
 ) -> Option<Violation> {
-    // The reply contradicts itself, or speaks of a version that is outdated for longer than clocks may differ.
+    // The reply contradicts itself, or refers to a version that has been outdated for longer than clocks may differ.
     let contradicts = reply.last_modified.is_some_and(|modified| modified >= times.lmt);
     let outdated = sent_at >= times.lmt + MODIFICATION_TOLERANCE_S;
     if !catalog.cachable(&request.oid) || !(contradicts || outdated) {
@@ -37,16 +37,16 @@ pub(crate) fn not_modified(
     Some(violation.expected(expected, format!("304 to a condition of {}", http_time(times.lmt - 1))))
 }
 
-/// A stored reply must not be older than the last modification, nor past its expiration. `sent_at` is when the
-/// request was made, in seconds since 1970; `times_at` tells the object's times at such a moment, if it has any.
+/// A stored reply must not be older than the last modification or expired. `sent_at` is the time of the request in
+/// seconds since 1970; `times_at` returns the times of the object at a given time, if it has any.
 pub(crate) fn of_copy(
     reply: &ReplyMeta,
     sent_at: i64,
     times_at: impl FnOnce(i64) -> Option<Times>,
 ) -> Option<Violation> {
-    // Not the last modification of all: that one may be too young to count, and others were before it.
+    // This need not be the latest modification, which may be too recent to count.
     let times = times_at(sent_at - MODIFICATION_TOLERANCE_S)?;
-    // Some stores date copies anew, but that does not make a new version.
+    // Some caches update the date of a copy, but that does not make it a new version.
     let version = reply.last_modified.filter(|_| times.shows_lmt);
     if let Some(made) = [reply.date, version].into_iter().flatten().find(|made| *made < times.lmt) {
         let detail = format!("the copy is {} s older than the last modification", times.lmt - made);

@@ -1,4 +1,4 @@
-//! The rules that replies must keep.
+//! The rules that replies must obey.
 
 use polygraph_link::Nanos;
 use polygraph_stats::{Class, ErrorKind};
@@ -17,7 +17,7 @@ const CLOCK_TOLERANCE_S: i64 = 60;
 /// The date of a reply that took longer than this does not show what the server's clock says.
 const SLOW: Nanos = Nanos::from_secs(30);
 
-/// What is wrong with a reply that does not fail. `problem` is what is wrong with its content.
+/// The violations in a reply that does not fail. `problem` is the violation in its content.
 pub(super) fn violations(
     known: &Known<'_>,
     request: &Request,
@@ -43,11 +43,11 @@ pub(super) fn violations(
     found.extend(foreign_reply(known, request, reply, None));
     if let Some(rare) = reply.rare.as_deref() {
         if rare.length_ignored {
-            let detail = "Content-Length beside Transfer-Encoding: chunked";
+            let detail = "Content-Length in addition to Transfer-Encoding: chunked";
             found.push(Violation::new(ErrorKind::LengthIgnored, detail));
         }
         if rare.trailer {
-            found.push(Violation::new(ErrorKind::TrailerIgnored, "fields behind the last chunk"));
+            found.push(Violation::new(ErrorKind::TrailerIgnored, "fields after the last chunk"));
         }
     }
     let second_hand = is_second_hand(request, reply);
@@ -137,7 +137,8 @@ pub(super) fn stolen_reply(
         return None;
     }
     let other = other_requester(known, request, reply)?;
-    let detail = format!("a reply that was made for {other} alone came to {}", name(known, known.robot));
+    let detail =
+        format!("a reply that was generated for {other} alone was delivered to {}", name(known, known.robot));
     Some(stored_reply(ErrorKind::PrivateLeak, detail, request, reply))
 }
 
@@ -176,14 +177,14 @@ fn stored_reply(
     Violation::new(kind, detail).expected(expected, format!("its reply to transaction {actual}"))
 }
 
-/// A reply that no server of the test made. `comparison` says what is wrong with its content.
+/// A reply that no server of the test generated. `comparison` describes the violation in its content.
 pub(super) fn foreign_reply(
     known: &Known<'_>,
     request: &Request,
     reply: &ReplyMeta,
     comparison: Option<&ExpectedVsActual>,
 ) -> Option<Violation> {
-    // A device may make these itself (`docs/reference/models.md`, "Missing benchmark fields").
+    // A device may generate these itself (`docs/reference/models.md`, "Missing benchmark fields").
     let excused = reply.is_redirect() || matches!(reply.status, 204 | 304 | 401 | 403 | 407);
     if reply.is_marked() || excused || is_foreign(known, request) {
         return None;

@@ -1,11 +1,12 @@
-//! When robots whose gaps have any distribution launch (`docs/reference/models.md`, "Arrivals").
+//! Launch times of robots with gaps of any distribution (`docs/reference/models.md`, "Arrivals").
 
 use polygraph_link::{Nanos, SECOND, nanos};
 use polygraph_traffic::{Distr, Random};
 
 use crate::load::pace::Ramp;
 
-/// Gaps that are stretched beyond this are looked at again after it: the factor may have changed by then.
+/// Longest time, in nanoseconds, after which a stretched gap is computed again, because the load factor may have
+/// changed.
 const LOOK_AGAIN: Nanos = SECOND;
 
 /// The launches of one robot. A load factor of `x` stretches gaps by `1/x`; at 0, time stops, and continues as
@@ -15,7 +16,7 @@ pub struct InterArrival<'a> {
     gaps: &'a Distr,
     /// Number of gaps so far.
     drawn: u64,
-    /// What is left of the current gap, in seconds at the full rate.
+    /// The remaining part of the current gap, in seconds at the full rate.
     left: f64,
 }
 
@@ -25,15 +26,16 @@ impl<'a> InterArrival<'a> {
         InterArrival { gaps, drawn: 0, left: 0.0 }
     }
 
-    /// Whether the last moment that [`InterArrival::next`] gave is one of a launch, and not only one to look again.
+    /// Whether the last time that [`InterArrival::next`] returned is that of a launch, and not only one to compute the
+    /// gap again.
     pub fn is_due(&self) -> bool {
         self.left <= 0.0
     }
 
-    /// The next moment after `last`, the one before, under the load factor `load`.
+    /// The next time after the previous one, `last`, under the load factor `load`.
     pub fn next(&mut self, last: Nanos, load: &Ramp, rng: &mut impl Random) -> Nanos {
         if self.left <= 0.0 {
-            // What the gap before was too long by is taken off this one.
+            // The excess of the previous gap is subtracted from this one.
             self.left += self.gaps.sample_at(self.drawn, rng);
             self.drawn += 1;
         }

@@ -1,4 +1,4 @@
-//! Open loop: requests are sent when they are due, whatever happens to earlier ones.
+//! Open loop: requests are sent when they are due, regardless of earlier ones.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,11 +1,11 @@
-//! How much of the configured behaviour is in force at a moment: the factors of a phase.
+//! The factors of a phase at a given time.
 
 use polygraph_link::Nanos;
 
 /// A factor that changes linearly from `from` at `begin` to `to` at `end` and is constant before and after.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ramp {
-    /// Begin of the change.
+    /// Start of the change.
     pub begin: Nanos,
     /// End of the change; not before `begin`.
     pub end: Nanos,
@@ -60,7 +60,7 @@ impl Pace {
         special: Ramp::flat(1.0),
         stopped: false,
     };
-    /// Robots send nothing any more.
+    /// Robots have stopped sending.
     pub const STOPPED: Pace = Pace { stopped: true, ..Pace::FULL };
 }
 

@@ -66,7 +66,7 @@ impl SessionState {
                     };
                     let until = end.saturating_add(nanos(session.idle.sample_at(self.idles, rng)));
                     if until == since {
-                        // Periods without any length would never come to an end.
+                        // Periods of length 0 would never end.
                         return change;
                     }
                     self.idles += 1;

@@ -1,4 +1,4 @@
-//! The first visits to all servers, by which a client gets to know every server process before anything is measured
+//! The first visits to all servers, by which a client learns about every server process before the measurement
 //! (`docs/reference/models.md`, "First contact").
 
 use crate::settings::{Load, Settings};
@@ -16,7 +16,7 @@ pub struct FirstContact {
     left: usize,
 }
 
-/// What follows from a visit.
+/// The consequence of a visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextVisit {
     /// Robots need not visit the server again.

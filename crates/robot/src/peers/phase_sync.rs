@@ -16,7 +16,7 @@ use crate::request::Request;
 const CHECK_INTERVAL: Nanos = Nanos::from_millis(50);
 
 impl<L: Link> RobotGroup<L> {
-    /// Takes note of a transaction that has ended. `first_hand` is the reply, if the server made it for this request.
+    /// Processes the end of a transaction. `first_hand` is the reply, if the server made it for this request.
     pub(crate) fn note_visit(&self, robot: usize, request: &Request, first_hand: Option<&ReplyMeta>) {
         let cx = &self.context;
         if !cx.settings.share_phases || request.foreign.is_some() {

@@ -1,4 +1,4 @@
-//! What both sides know about a transaction with an error, for the examples of errors in logs.
+//! Facts of both sides about a transaction with an error, for the examples of errors in logs.
 
 use polygraph_link::Link;
 use polygraph_stats::Evidence;

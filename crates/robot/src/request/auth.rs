@@ -27,15 +27,15 @@ impl CredentialCycle {
             }
             a
         };
-        // All that the robots take at the same time is different as long as there is enough, and nobody comes back to where he was
-        // before he has been everywhere.
+        // Robots use different credentials at the same time as long as there are enough, and no robot repeats
+        // credentials before it has used all.
         let len = len.max(1) as u64;
         let stride = (robots as u64..).find(|&stride| gcd(stride, len) == 1).unwrap_or(1);
         CredentialCycle { order, stride }
     }
 
-    /// Which of the list robot number `robot` of the test takes after it has taken others `taken` times; `None` if the list
-    /// is empty.
+    /// The position of the credentials that robot number `robot` of the test takes after `taken` others; `None` if the
+    /// list is empty.
     pub fn pick(&self, robot: usize, taken: u64) -> Option<usize> {
         let len = self.order.len() as u64;
         let at = (robot as u64 + taken.checked_rem(len)? * self.stride) % len;
@@ -43,7 +43,7 @@ impl CredentialCycle {
     }
 }
 
-/// Who demands authentication.
+/// The side that demands authentication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AuthSource {
     /// The robot's proxy.
@@ -62,7 +62,7 @@ pub struct AuthAnswers {
 }
 
 impl AuthAnswers {
-    /// Whether that of `asker` was among them.
+    /// Whether the challenge of `asker` was among them.
     pub fn to(self, asker: AuthSource) -> bool {
         match asker {
             AuthSource::Proxy => self.proxy.is_some(),
@@ -70,19 +70,19 @@ impl AuthAnswers {
         }
     }
 
-    /// The scheme by which the robot got access; that of the proxy comes first.
+    /// The scheme by which the robot was granted access; that of the proxy takes precedence.
     pub fn scheme(self) -> Option<AuthScheme> {
         self.proxy.or(self.origin)
     }
 }
 
-/// A scheme that was demanded.
+/// A demanded scheme.
 #[derive(Clone, Debug)]
 enum Scheme {
     Basic,
     Digest {
         challenge: Digest,
-        /// Requests under this nonce.
+        /// Number of requests under this nonce.
         count: u32,
     },
 }
@@ -110,7 +110,7 @@ pub struct RobotCredentials {
 }
 
 impl RobotCredentials {
-    /// Takes other credentials, `user:password`, and forgets the challenges of proxies.
+    /// Switches to other credentials, `user:password`, and drops the challenges of proxies.
     pub fn renew(&mut self, credentials: &str, spoiled: bool) {
         let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
         self.user = user.to_owned();
@@ -124,7 +124,8 @@ impl RobotCredentials {
     }
 
     /// Learns from the challenges of a reply to a request that `answered` an earlier one or not. Returns the scheme of
-    /// the next answer; `None` if there can be none, or if the answer was refused: asking again would not help.
+    /// the next answer; `None` if no answer is possible, or if the answer was refused, so that another one would not
+    /// help.
     pub fn learn(&mut self, asker: AuthSource, fields: &[Vec<u8>], answered: bool) -> Option<AuthScheme> {
         let all: Vec<Challenge<'_>> = fields.iter().flat_map(|field| challenges(field)).collect();
         let digest = all.iter().find_map(Digest::read);
@@ -143,8 +144,8 @@ impl RobotCredentials {
         Some(chosen)
     }
 
-    /// Appends the header line for `asker`, if it has asked, and tells by which scheme. `target` is the request target
-    /// as sent.
+    /// Appends the header line for `asker`, if it has sent a challenge, and returns the scheme. `target` is the request
+    /// target as sent.
     pub fn write(
         &mut self,
         asker: AuthSource,

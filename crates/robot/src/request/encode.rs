@@ -31,10 +31,10 @@ pub struct BodyFields<'a> {
     pub expects_continue: bool,
 }
 
-/// What a request head depends on besides the request.
+/// The data on which a request head depends, in addition to the request.
 #[derive(Clone, Copy, Debug)]
 pub struct HeadContext<'a> {
-    /// What all robots have in common.
+    /// The settings that all robots share.
     pub field: &'a Field,
     /// The robot's profile.
     pub profile: &'a Profile,
@@ -46,11 +46,11 @@ pub struct HeadContext<'a> {
     pub unix_s: i64,
     /// Id of the process.
     pub group: UniqId,
-    /// The worlds that the request tells its server about.
+    /// The worlds that the request reports to its server.
     pub worlds: (Option<SharedWorld>, Option<SharedWorld>),
     /// Position in the schedule of phases, and whether the process waits for others there.
     pub position: Option<(u64, bool)>,
-    /// What the head says about the body, if the request has one.
+    /// The description of the body, if the request has one.
     pub body: Option<BodyFields<'a>>,
     /// Further header lines, each with its end: credentials and cookies.
     pub lines: &'a [u8],
@@ -137,7 +137,7 @@ pub fn write(request: &Request, context: &HeadContext<'_>, out: &mut Vec<u8>) {
     }
     if let Some(value) = connection(context.http_minor, context.last) {
         head.text("Connection", value);
-        // This is not in any standard, but old proxies look at it (docs/classic.md).
+        // This field is not in any standard, but old proxies read it (docs/classic.md).
         if via_proxy {
             head.text("Proxy-Connection", value);
         }

@@ -31,7 +31,8 @@ pub struct Factors {
 pub struct RequestGenerator {
     /// One universe for each visible server, created at the first visit.
     universes: Vec<Option<Box<Universe>>>,
-    /// Ids of worlds and of launched requests. They decide what objects are like, so nothing else takes ids from here.
+    /// Ids of worlds and of launched requests. They determine the properties of objects, so this source has no other
+    /// use.
     ids: IdSource,
     /// Ids of requests that follow from replies.
     follower_ids: IdSource,
@@ -137,7 +138,7 @@ impl RequestGenerator {
             let prefers_small = behavior.popularity.bhr_discrimination;
             target.server = self.repeatable_server(field, robot, target, prefers_small, rng);
         }
-        // A visit to a server that has nothing to repeat yet is put off.
+        // A visit to a server without an object to repeat is postponed.
         if self.unvisited[profile].last() == Some(&target.server) {
             self.unvisited[profile].pop();
         }
@@ -155,7 +156,7 @@ impl RequestGenerator {
             request.ranges = ranges.map(Rc::new);
         }
         if robot.embed_recur > 0.0 && !gives_all(kind, method) {
-            // This reply may be a container, too. It needs no draw, so it does not change what follows.
+            // This reply may be a container, too. It needs no draw, so it does not change later draws.
             request.seed = request.xact.hash();
         } else if robot.embed_recur > 0.0 {
             request.seed = rng.bits();
@@ -196,9 +197,9 @@ impl RequestGenerator {
     /// drawn for it. In a test of full length every server soon has objects, and this changes nothing. A short test with hundreds
     /// of servers would otherwise offer much less than its recurrence.
     ///
-    /// If the popularity prefers small objects, the choice stays with the first server. A server with one or two objects of a rare
-    /// type leaves no choice, and these are the large ones: to look for them would raise the byte hit ratio of a short test far
-    /// above that of a long one.
+    /// If the popularity prefers small objects, the choice stays with the first server. A server with one or two
+    /// objects of a rare type leaves no choice, and such objects are often large; selecting them would raise the byte
+    /// hit ratio of a short test far above that of a long one.
     fn repeatable_server(
         &mut self,
         field: &Field,
@@ -321,8 +322,8 @@ impl RequestGenerator {
         }
     }
 
-    /// The galaxies of this loop by visible server, and the source of its ids: what a later test needs to continue with the same
-    /// objects (`docs/reference/models.md`, "Working set files").
+    /// The galaxies of this loop by visible server, and the source of its ids: the data that a later test needs to
+    /// continue with the same objects (`docs/reference/models.md`, "Working set files").
     pub fn own_galaxies(&self, field: &Field) -> (IdSource, Galaxies) {
         let named = self.universes.iter().zip(&field.servers);
         let own = named.filter_map(|(universe, server)| universe.as_deref().zip(Some(&server.authority)));
@@ -362,7 +363,7 @@ impl RequestGenerator {
         self.ids.fresh()
     }
 
-    /// The worlds about which the next request to `server` tells: one of this loop's own, and one that it knows.
+    /// The worlds that the next request to `server` reports: one of this loop's own, and one that it knows.
     pub fn worlds_to_share(
         &mut self,
         field: &Field,
@@ -372,7 +373,7 @@ impl RequestGenerator {
         universe.worlds_to_share(field.direct[field.servers[server].direct].items())
     }
 
-    /// Learns what a first-hand reply of `server` says about a world.
+    /// Records the facts about a world in a first-hand reply of `server`.
     pub fn learn(&mut self, field: &Field, server: usize, world: SharedWorld) {
         if let Some(universe) = self.universes[server].as_deref_mut() {
             universe.learn(field.direct[field.servers[server].direct].items(), world);
@@ -383,7 +384,7 @@ impl RequestGenerator {
 /// Number of servers that are tried for an object to repeat.
 const REPEAT_TRIES: usize = 16;
 
-/// Kind and method of a request: with probability `factor` as the behaviour says, otherwise a basic GET.
+/// Kind and method of a request: drawn from the behaviour with probability `factor`, otherwise a basic GET.
 fn special(behavior: &Behavior, factor: f64, rng: &mut Stream) -> (RequestKind, Method) {
     // If there is no choice, nothing is drawn, so simple workloads keep their sequences.
     let kind = pick(&behavior.kinds, factor, rng);
@@ -393,9 +394,9 @@ fn special(behavior: &Behavior, factor: f64, rng: &mut Stream) -> (RequestKind, 
     (kind, pick(&behavior.methods, factor, rng))
 }
 
-/// Whether the reply gives the whole object to the client and the cache. If it does not, the object must have been requested before:
-/// a client validates, or requests parts of, what it knows. And the first reply with an object must fill a cache if the next request
-/// for it counts as an offered hit.
+/// Whether the reply delivers the complete object to the client and the cache. If it does not, the object must have been
+/// requested before: a client validates, or requests parts of, what it knows. The first reply with an object must also
+/// fill a cache if the next request for it counts as an offered hit.
 fn gives_all(kind: RequestKind, method: Method) -> bool {
     kind.fills() && method == Method::Get
 }

@@ -1,4 +1,4 @@
-//! Pages: a container with everything in it (`docs/reference/models.md`, "Pages").
+//! Pages: a container with its embedded objects (`docs/reference/models.md`, "Pages").
 
 use std::cell::Cell;
 
@@ -38,8 +38,8 @@ impl Page {
         self.parts.get()
     }
 
-    /// A transaction of the page has ended with a reply of this many bytes, or with `None` if it failed. Returns
-    /// the size of the whole page if it was the last one and all went well.
+    /// Records the end of a transaction of the page, with the size of its reply in bytes, or `None` if it failed.
+    /// Returns the size of the page if this was the last transaction and all were successful.
     pub fn leave(&self, bytes: Option<u64>) -> Option<u64> {
         self.open.set(self.open.get().saturating_sub(1));
         match bytes {

@@ -11,7 +11,7 @@ use crate::settings::Field;
 /// Maximum number of galaxies of other loops that a loop keeps for each server.
 const MAX_REMOTE: usize = 64;
 
-/// What a request or a reply says about a world.
+/// The state of a world in a request or a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedWorld {
     /// Id of the world.
@@ -27,7 +27,7 @@ pub struct SharedWorld {
 pub struct Universe {
     /// The galaxy in which this loop creates objects.
     pub local: Galaxy,
-    /// The galaxies of others.
+    /// The galaxies of other loops.
     pub remote: Vec<Galaxy>,
     /// The number of galaxies at the start of `remote` that are this loop's own: an earlier test with more loops left them.
     pub adopted: usize,
@@ -35,7 +35,7 @@ pub struct Universe {
     shared: usize,
 }
 
-/// The object that a request asks for.
+/// The object of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct ChosenObject {
     /// The world of the object.
@@ -117,7 +117,7 @@ impl Universe {
             .find(|galaxy| galaxy.worlds[world].can_repeat())
     }
 
-    /// The worlds about which the next request tells its server: one of this loop's own, and any one that it knows. `kinds` are
+    /// The worlds that the next request reports to its server: one of this loop's own, and any one that it knows. `kinds` are
     /// the content types of the worlds.
     pub fn worlds_to_share(&mut self, kinds: &[ContentKind]) -> (Option<SharedWorld>, Option<SharedWorld>) {
         self.shared = self.shared.wrapping_add(1);

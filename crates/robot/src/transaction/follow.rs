@@ -1,4 +1,4 @@
-//! What follows from a reply: requests for embedded objects and for the targets of redirects.
+//! Requests that follow from a reply: for embedded objects and for the targets of redirects.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -14,9 +14,9 @@ use crate::group::RobotGroup;
 use crate::record;
 use crate::request::{Cause, Request};
 
-/// Number of redirects in a row that a robot follows. It does not follow the next one and notes it (`c208`); the transaction that
-/// brought it is successful. Browsers give up after about as many (WHATWG Fetch, section 4.4), and a
-/// device that redirects in circles must not turn robots into a flood.
+/// Number of redirects in a row that a robot follows. It does not follow the next one and notes it (`c208`); the transaction with
+/// this redirect is successful. Browsers give up after about as many (WHATWG Fetch, section 4.4), and a device that redirects in
+/// circles must not turn robots into a flood.
 const MAX_REDIRECTS: u32 = 20;
 
 impl<L: Link> RobotGroup<L> {
@@ -76,7 +76,7 @@ impl<L: Link> RobotGroup<L> {
         }
     }
 
-    /// The robot's next launch is skipped. Robots of a closed loop never look at this.
+    /// The robot's next launch is skipped. Robots of a closed loop ignore this.
     fn skip_launch(&self, robot: usize) {
         let to_skip = &mut self.robot(robot).to_skip;
         *to_skip = to_skip.saturating_add(1);

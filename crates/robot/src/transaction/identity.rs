@@ -1,4 +1,4 @@
-//! What a robot's requests say about the robot: credentials and cookies.
+//! Header lines that identify a robot: credentials and cookies.
 
 use std::cell::RefMut;
 
@@ -60,7 +60,7 @@ impl<L: Link> RobotGroup<L> {
         jar.store(request.server, &rare.cookies, cx.unix_seconds(), &cx.recorder);
     }
 
-    /// The robot's credentials. The robot takes them from the list when it needs them first.
+    /// The robot's credentials. The robot takes them from the list when it first needs them.
     pub(super) fn credentials(&self, robot: usize) -> RefMut<'_, RobotCredentials> {
         if self.rare(robot).credentials.is_none() {
             self.rare(robot).credentials = Some(Box::default());

@@ -14,7 +14,7 @@ use crate::request::Request;
 /// Maximum number of resting tasks. Additional tasks of a larger burst end after it.
 pub const MAX_RESTING: usize = 1024;
 
-/// What a task does next.
+/// The next job of a task.
 #[derive(Debug)]
 pub enum Job {
     /// The transaction of a request of this robot.

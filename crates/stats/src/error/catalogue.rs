@@ -41,7 +41,7 @@ const _: () =
 
 catalogue! {
     "c" 1 ForeignReply "foreign_reply" Client Noted Caching "reply is not from our servers"
-        "The reply carries none of the marks of our servers: the device answered itself, removed the marks, or asked another server."
+        "The reply carries none of the marks of our servers: the device answered the request itself, removed the marks, or forwarded the request to another server."
     "c" 2 ForeignRequest "foreign_request" Server Fails Message "request for a URL we do not own"
         "The URL of the request is not part of this test: it comes from another client, from a health check, or from a device \
          that rewrites URLs."
@@ -100,7 +100,7 @@ catalogue! {
     "c" 33 Stale "stale" Client Noted Caching "stale object"
         "The copy is older than the last modification of the object, as its headers show; check the device's freshness rules."
     "c" 35 FalseHit "false_hit" Client Noted Caching "hit that was not offered"
-        "The device had a copy although no robot of this run had asked for the object: the copy is from an earlier run, another client, or prefetching."
+        "The device had a copy although no robot of this run had requested the object: the copy is from an earlier run, another client, or prefetching."
     "c" 37 AgentEnded "agent_ended" Server Noted Bench "a server ended unexpectedly"
         "A server of the bench stopped listening; its log has the reason."
     "c" 47 UnreachableKind "unreachable_kind" Client Noted Bench "a kind of content cannot be reached"

@@ -6,18 +6,18 @@ use crate::window::{LevelDelta, Window};
 
 /// No sample has a member of this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a sample has no member `{0}`")]
+#[error("a StatSample has no member `{0}`")]
 pub struct NoSuchMember(pub String);
 
 /// Members with a common prefix.
 enum Group {
     TimeAndSize(TimeAndSize),
-    /// What there is and what there is not, each with its name.
+    /// Counted values and values that are never counted, each with its name.
     Ratio([(&'static str, TimeAndSize); 2]),
     Level(LevelDelta),
     /// A ratio and a level under the same prefix.
     Xacts([(&'static str, TimeAndSize); 2], LevelDelta),
-    /// Values that are multiplied by the second before they are shown.
+    /// Values with the factor by which they are multiplied.
     Summary(SummaryStats, f64),
 }
 
@@ -25,11 +25,11 @@ const US: f64 = 1e-6;
 
 impl Window {
     /// The value of a member such as `rep.rptm.mean`: times in seconds, sizes in bytes, rates per second, ratios and
-    /// relative deviations as shares (0 to 1); `Ok(None)` if it is undefined, like the mean of nothing.
+    /// relative deviations as shares (0 to 1); `Ok(None)` if it is undefined, like the mean of no values.
     ///
-    /// What this program does not do at all (TLS, SOCKS, FTP and CONNECT; unfinished transactions by status) is counted as
-    /// never having happened. Responses to requests that were refused for want of credentials are those of
-    /// `auth.ing` and of `authenticating`, whose connections are not told apart from others.
+    /// Features that this program does not have (TLS, SOCKS, FTP and CONNECT; unfinished transactions by status) have
+    /// counts of 0. Responses to requests that were refused because they had no credentials are those of `auth.ing` and
+    /// `authenticating`, whose connections are not distinguished from others.
     ///
     /// # Errors
     /// If there is no such member.
@@ -123,7 +123,7 @@ impl Window {
         })
     }
 
-    /// All replies but aborted ones.
+    /// All replies except aborted ones.
     fn replies(&self) -> TimeAndSize {
         let classes = Class::ALL.into_iter().filter(|class| *class != Class::Abort);
         classes.fold(self.auth_steps, |sum, class| sum.with(&self.classes[class as usize]))

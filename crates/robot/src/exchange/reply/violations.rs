@@ -1,4 +1,4 @@
-//! What is wrong with a message, in words.
+//! Violations in the framing of messages, in words.
 
 use polygraph_stats::ErrorKind;
 use polygraph_wire::body::BodyError;
@@ -16,7 +16,7 @@ fn first_line(data: &[u8]) -> String {
     format!("`{}`", line[..line.len().min(SHOWN)].escape_ascii())
 }
 
-/// The bytes are no head.
+/// The bytes are not a head.
 #[cold]
 pub fn bad_head(error: HeadError, data: &[u8]) -> Box<Violation> {
     let kind = match error {
@@ -43,7 +43,7 @@ pub fn interim(status: u16, data: &[u8]) -> Box<Violation> {
     Box::new(Violation::new(kind, first_line(data)))
 }
 
-/// Nobody knows where the body ends.
+/// The end of the body is unknown.
 #[cold]
 pub fn unframed(error: BodyError, headers: &[Header<'_>]) -> Box<Violation> {
     let of_framing = |name| is_named(name, "Content-Length") || is_named(name, "Transfer-Encoding");
