@@ -1,16 +1,18 @@
 #!/bin/sh
-# Installs Debian's packages of the devices that are missing, and the browser that the tests of reports need. Debian starts a service with its package and at every
+# Installs Debian's packages of the devices that are missing, the browser that the tests of reports need, and the tools that the tests of the network need. Debian starts a service with its package and at every
 # boot; the ports belong to the benchmark, so the services of packages that this script installs stay off.
 # Packages that are there already, and their services, are left alone.
 set -eu
 
-programs='squid:squid trafficserver:traffic_server varnish:varnishd nginx:nginx haproxy:haproxy chromium:chromium'
+programs='squid:squid trafficserver:traffic_server varnish:varnishd nginx:nginx haproxy:haproxy chromium:chromium iproute2:tc iptables:iptables nftables:nft ethtool:ethtool iputils-ping:ping iperf3:iperf3 tmux:tmux'
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
 missing=
 for pair in $programs; do
     command -v "${pair#*:}" >/dev/null || missing="$missing ${pair%%:*}"
 done
+# A library has no program; it belongs to the Python of the system.
+/usr/bin/python3 -I -c 'import prometheus_client' 2>/dev/null || missing="$missing python3-prometheus-client"
 [ -n "$missing" ] || exit 0
 
 command -v apt-get >/dev/null || { echo "install these, the tests need them:$missing" >&2; exit 1; }

@@ -56,23 +56,34 @@ impl Drop for Claim {
 
 /// Kills the processes and removes the directories of devices whose runs were killed. It does not touch directories
 /// that a live run has claimed, or whose ownership file belongs to another user. Returns the removed directories.
-pub(crate) fn tidy_up(place: &Path) -> Vec<PathBuf> {
+pub fn tidy_up(place: &Path) -> Vec<PathBuf> {
     let mut gone = Vec::new();
-    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if !name.starts_with(PREFIX) || !name.ends_with(SUFFIX) {
-            continue;
-        }
-        let Some((directories, _lock)) = abandoned(&entry.path()) else { continue };
+    for path in ownership_files(place) {
+        let Some((directories, _lock)) = abandoned(&path) else { continue };
         for directory in directories.iter().filter(|directory| is_ours(directory)) {
             end_processes(directory);
             if fs::remove_dir_all(directory).is_ok() {
                 gone.push(directory.clone());
             }
         }
-        let _ = fs::remove_file(entry.path());
+        let _ = fs::remove_file(path);
     }
     gone
+}
+
+/// The directories that [`tidy_up`] would remove.
+pub fn abandoned_directories(place: &Path) -> Vec<PathBuf> {
+    let found = ownership_files(place).filter_map(|path| Some(abandoned(&path)?.0)).flatten();
+    found.filter(|directory| is_ours(directory)).collect()
+}
+
+/// The ownership files in a directory.
+fn ownership_files(place: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(place).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with(PREFIX) && name.ends_with(SUFFIX)
+    })
 }
 
 /// The directories in an ownership file that nobody has locked, with the lock on the file.
@@ -138,8 +149,11 @@ mod tests {
         drop_lock(Claim::new(&[&dead, &store, &stranger]).unwrap());
         let mut child =
             Command::new("sleep").arg("600").current_dir(&dead).stdin(Stdio::null()).spawn().unwrap();
+        let mut listed = abandoned_directories(place.path());
         let mut gone = tidy_up(place.path());
+        listed.sort();
         gone.sort();
+        assert_eq!(listed, gone);
         assert_eq!(gone, [dead.clone(), store.clone()]);
         assert!(!child.wait().unwrap().success(), "what was at work there was ended");
         assert!(alive.is_dir() && stranger.is_dir() && !dead.exists() && !store.exists());

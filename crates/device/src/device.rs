@@ -148,7 +148,7 @@ impl Device {
         let text = [output.stdout, output.stderr].concat();
         version_in(&String::from_utf8_lossy(&text)).map(str::to_owned).ok_or_else(|| Error::Failed {
             device: self.name.clone(),
-            problem: format!("{} {} prints no version", program.display(), spec.version.join(" ")),
+            problem: format!("{} {} does not print a version", program.display(), spec.version.join(" ")),
             messages: String::new(),
         })
     }
@@ -202,10 +202,10 @@ fn assemble(name: &str, directory: Option<&Path>, find: impl Fn(&str) -> Option<
     }
     let plain = spec.log.plain.as_ref().map_or(1, |plain| plain.column);
     if spec.log.result_column == 0 || spec.log.bytes_column == 0 || plain == 0 {
-        return Err(wrong(DESCRIPTION, "the first column of the log is 1".into()));
+        return Err(wrong(DESCRIPTION, "columns of the log are counted from 1".into()));
     }
     if [spec.log.delay_s, spec.settle_s].iter().any(|seconds| !(0.0..=60.0).contains(seconds)) {
-        return Err(wrong(DESCRIPTION, "delay_s and settle_s are times from 0 to 60 seconds".into()));
+        return Err(wrong(DESCRIPTION, "delay_s and settle_s must be times from 0 to 60 seconds".into()));
     }
     let kind = Kind::Program { spec: Box::new(spec), templates, directory: directory.map(Path::to_path_buf) };
     Ok(Device { name: name.into(), kind })
@@ -269,8 +269,8 @@ mod tests {
             (format!("{good}{log}").replace("forward", "sideways"), "unknown variant `sideways`"),
             (format!("{good}templates=['../x']\n{log}"), "../x: cannot be read"),
             (format!("{good}directories=['/tmp']\n{log}"), "not a path inside"),
-            (format!("{good}{log}").replace("column=1", "column=0"), "first column"),
-            (format!("{good}{log}plain={{column=0,text='GET'}}"), "first column"),
+            (format!("{good}{log}").replace("column=1", "column=0"), "counted from 1"),
+            (format!("{good}{log}plain={{column=0,text='GET'}}"), "counted from 1"),
             (format!("{good}{log}delay_s=-1"), "delay_s"),
             (format!("{good}templates=['none']\n{log}"), "d/none: cannot be read"),
         ] {

@@ -52,7 +52,9 @@ pub enum Error {
         remedy: String,
     },
     /// The user that the program must run as does not exist.
-    #[error("{device}: this machine has no user `{user}`, as which the device must run when root starts it")]
+    #[error(
+        "{device}: this machine has no user `{user}`; when root starts the device, it must run as this user"
+    )]
     User {
         /// The device.
         device: String,

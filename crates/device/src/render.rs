@@ -55,7 +55,7 @@ pub(crate) fn render(
     context: &RenderContext,
 ) -> Result<Rendered> {
     if spec.role != DeviceRole::Forward && params.origins.is_empty() {
-        return Err(setting(device, format!("a {} needs origins behind it", spec.role.word())));
+        return Err(setting(device, format!("a {} needs the addresses of origin servers", spec.role.word())));
     }
     let mut renderer = Renderer {
         device,
@@ -168,7 +168,7 @@ fn options(device: &str, spec: &Spec, params: &Params) -> Result<BTreeMap<String
         let value = params.options.get(name).unwrap_or(&option.default);
         if !option.values.is_empty() && !option.values.contains(value) {
             let list = option.values.join(" or ");
-            return Err(setting(device, format!("`{name}` is {list}, not `{value}`")));
+            return Err(setting(device, format!("`{name}` must be {list}, not `{value}`")));
         }
         values.insert(name.clone(), value.clone());
     }

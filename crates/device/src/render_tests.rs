@@ -200,14 +200,14 @@ fn what_a_device_cannot_do_is_refused() {
     let dns = Params { nameservers: vec![address("127.0.0.1:5300")], ..Params::default() };
     let aufs = Params { disk: Some(1 << 30), workers: Some(2), ..Params::default() };
     for (device, params, part) in [
-        ("varnish", Params::default(), "needs origins"),
+        ("varnish", Params::default(), "needs the addresses of origin servers"),
         ("haproxy", Params { memory: Some(1), ..origins() }, "`mem` has no effect"),
         ("haproxy", Params { disk_directory: Some("/x".into()), ..origins() }, "`disk_dir` has no effect"),
         ("squid", origins(), "`origins` has no effect"),
         ("varnish", Params { nameservers: dns.nameservers.clone(), ..origins() }, "`dns` has no effect"),
         ("squid", dns, "squid.conf: Squid asks DNS servers at port 53 only: give it hosts instead"),
         ("squid", aufs, "workers cannot share an aufs store"),
-        ("squid", option("store_type", "ufs"), "`store_type` is aufs or rock, not `ufs`"),
+        ("squid", option("store_type", "ufs"), "`store_type` must be aufs or rock, not `ufs`"),
         ("squid", option("speed", "1"), "no setting `speed`; its own settings are: store_type"),
         ("trafficserver", option("speed", "1"), "its own settings are: none"),
         ("haproxy", Params { options: option("endings", ".a,.b,.c").options, ..origins() }, "divided evenly"),
