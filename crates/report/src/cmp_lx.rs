@@ -1,4 +1,4 @@
-//! Two outputs of `lx` side by side: what differs (docs/reference/statistics.md, "Comparing two outputs of lx").
+//! Differences between two outputs of `lx` (docs/reference/statistics.md, "Comparing two outputs of lx").
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 /// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CmpScope {
-    /// Leaves out what says little: last levels, extremes that are not of a distribution, deviations and sums, means that a
-    /// distribution has as well, and what is rare.
+    /// Compare figures except those with little meaning: last levels, extremes outside of distributions, deviations and
+    /// sums, means that a distribution has as well, and rare classes.
     Important,
     /// Compare every figure.
     All,
@@ -20,18 +20,18 @@ impl std::str::FromStr for CmpScope {
         match text {
             "important" => Ok(CmpScope::Important),
             "all" => Ok(CmpScope::All),
-            _ => Err(format!("`{text}` is no scope; use important or all")),
+            _ => Err(format!("`{text}` is not a scope: write important or all")),
         }
     }
 }
 
-/// Times that differ by less than so many milliseconds are equal.
+/// Times that differ by fewer milliseconds than this count as equal.
 const RESOLUTION_MS: f64 = 1.0;
-/// Below this share of the started transactions a class is rare.
+/// Share of the started transactions below which a class is rare.
 const RARE: f64 = 0.1;
-/// The same for errors.
+/// Share of the started transactions below which an error is rare.
 const RARE_ERROR: f64 = 0.001;
-/// Values outside of these shares of a distribution say little.
+/// Quantiles of a distribution outside of which values are ignored.
 const TRIM: (f64, f64) = (0.01, 0.99);
 
 /// A value of an output.
@@ -41,7 +41,7 @@ enum Value {
     Text(String),
 }
 
-/// The values of an output by name; distributions are reduced to a few numbers.
+/// The values of an output by name. Distributions are reduced to a few numbers.
 fn parse(text: &str) -> BTreeMap<String, Value> {
     let mut values = BTreeMap::new();
     let mut lines = text.lines();
@@ -119,17 +119,17 @@ fn count_of(rows: &[&(f64, f64, f64)]) -> f64 {
     rows.iter().map(|(_, _, count)| count).sum()
 }
 
-/// What differs between two outputs.
+/// The differences between two outputs.
 #[derive(Debug)]
 pub struct Differences {
-    /// A line for each, the name in front.
+    /// One line for each difference, which starts with the name.
     pub text: String,
-    /// How many.
+    /// Number of differences.
     pub count: usize,
 }
 
-/// Compares two outputs of `lx`. Numbers differ if they are `precision` percent of the smaller one apart, or more;
-/// what is not positive on either side is left out.
+/// Compares two outputs of `lx`. Numbers differ if they are at least `precision` percent of the smaller one apart.
+/// Names without a positive value on either side are omitted.
 pub fn cmp_lx(one: &str, two: &str, precision: f64, scope: CmpScope) -> Differences {
     let (one, two) = (parse(one), parse(two));
     let mut names: Vec<&String> = one.keys().chain(two.keys()).collect();

@@ -1,5 +1,5 @@
-//! The device of a run, as its result directory knows it: what it is, how it is configured, what it used, what its own
-//! log says. The program knows all this only of devices that it started itself.
+//! The device of a run, from its result directory: name, configuration, used resources, and the counts of its own log.
+//! They are known only for devices that the program started.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,66 +9,66 @@ use serde::Deserialize;
 use crate::facts::RunFacts;
 use crate::text::{UNDEFINED, bytes, number};
 
-/// What the device used over time, within a result directory: a table with a heading.
+/// Name of the file of a result directory that has the resources used by the device over time: a table with a heading.
 pub const USAGE: &str = "device/usage.csv";
-/// No more of a configuration file is shown.
+/// Maximum number of bytes of a configuration file that are shown.
 const CONFIGURATION_MAX: usize = 64 * 1024;
 
 /// A device that the program started for the run.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct DeviceFacts {
-    /// Its name, for example `squid`.
+    /// Name, for example `squid`.
     pub name: String,
-    /// What it says of its version.
+    /// Version as the device prints it.
     #[serde(default)]
     pub version: String,
-    /// What it is: `forward`, `surrogate` or `balancer`, in words.
+    /// Role: `forward`, `surrogate` or `balancer`.
     #[serde(default)]
     pub role: String,
-    /// Where it listens.
+    /// Address at which it listens.
     #[serde(default)]
     pub address: String,
-    /// Its options by name.
+    /// Options by name.
     #[serde(default)]
     pub options: BTreeMap<String, String>,
-    /// Its command line.
+    /// Command line.
     #[serde(default)]
     pub command: Vec<String>,
     #[serde(default)]
     configuration: Vec<String>,
-    /// What it did; `None` if the run did not come to its end.
+    /// Used resources and counts; `None` if the run was interrupted.
     #[serde(default)]
     pub result: Option<DeviceUsage>,
-    /// Its configuration files: name and text.
+    /// Configuration files: name and text.
     #[serde(skip)]
     pub files: Vec<(String, String)>,
-    /// What it used over time.
+    /// Used resources over time.
     #[serde(skip)]
     pub usage: Vec<UsageSample>,
 }
 
-/// What a device used and did during a run.
+/// Resources that a device used during a run, and the counts of its log.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct DeviceUsage {
     /// Processor time in seconds.
     pub cpu_s: f64,
-    /// The most resident memory that was seen, in bytes.
+    /// Largest observed resident memory in bytes.
     pub resident_bytes: u64,
-    /// How it ended, if it ended before the run stopped it.
+    /// Exit status, if it ended before the run stopped it.
     #[serde(default)]
     pub ended_by_itself: Option<String>,
-    /// What its own log says.
+    /// Counts of its own log.
     pub log: OwnLog,
 }
 
-/// What a device's own log says.
+/// Counts of a device's own log.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct OwnLog {
     /// Requests of any kind.
     pub requests: u64,
-    /// Those that it calls hits.
+    /// Requests that the device calls hits.
     pub hits: u64,
-    /// The same of plain requests alone, where its log tells them apart.
+    /// The same counts for plain requests only, if the log distinguishes them.
     #[serde(default)]
     pub plain: Option<PlainRequests>,
 }
@@ -82,7 +82,7 @@ pub struct PlainRequests {
     pub hits: u64,
 }
 
-/// What a device had used at a moment.
+/// Resources that a device had used at a point in time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UsageSample {
     /// Seconds since the start of the run.
@@ -117,30 +117,31 @@ impl DeviceFacts {
         }
     }
 
-    /// What it is and how it is configured, in a line.
+    /// Name, role, address and configuration in one line.
     pub fn setup(&self) -> String {
         let options = self.options.iter().map(|(name, value)| format!("{name}={value}"));
         let options: Vec<String> = options.collect();
-        let told = if options.is_empty() { "default configuration".to_owned() } else { options.join(" ") };
+        let settings =
+            if options.is_empty() { "default configuration".to_owned() } else { options.join(" ") };
         let role = match self.role.as_str() {
             "" | "forward" => "forward proxy",
             role => role,
         };
-        format!("{}, {role} at {}, {told}", self.title(), self.address)
+        format!("{}, {role} at {}, {settings}", self.title(), self.address)
     }
 
-    /// What it used over the whole run, in a line; `transactions` are those of the robots.
+    /// Resources used over the whole run, in one line; `transactions` are those of the robots.
     pub fn used(&self, transactions: Option<u64>) -> Option<String> {
         let account = self.result.as_ref()?;
         let each = transactions.filter(|count| *count > 0).map_or(String::new(), |count| {
             let ms = number(Some(1000.0 * account.cpu_s / count as f64), 2);
-            format!(" ({ms} ms a transaction)")
+            format!(" ({ms} ms per transaction)")
         });
         let memory = bytes(Some(account.resident_bytes as f64));
         Some(format!("{} s of processor time{each}, {memory} of memory", number(Some(account.cpu_s), 2)))
     }
 
-    /// The hits of its own log, beside those that the robots saw in the whole run.
+    /// The hits in its own log, compared with those that the robots saw in the whole run.
     pub fn own_hits(&self, seen: Option<u64>) -> Option<String> {
         let log = &self.result.as_ref()?.log;
         let (hits, requests, kind) = match log.plain {
@@ -153,7 +154,7 @@ impl DeviceFacts {
     }
 }
 
-/// The samples of a table; a line that is none is left out.
+/// The samples of a table; invalid lines are ignored.
 fn samples(csv: &str) -> Vec<UsageSample> {
     let mut lines = csv.lines();
     let head: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
@@ -171,8 +172,7 @@ fn samples(csv: &str) -> Vec<UsageSample> {
     lines.filter_map(sample).collect()
 }
 
-/// What the robots were led to, if nothing but logs is known: the proxy's address, the model of a simulation, or no device
-/// at all.
+/// The device as far as it is known from logs alone: the proxy's address, the model of a simulation, or no device.
 pub fn of_settings(facts: &RunFacts) -> Option<String> {
     let settings = &facts.main_side().header().settings;
     match settings.iter().find(|(name, _)| name == "device").map(|(_, device)| device.as_str()) {
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(device.setup(), "squid 6.13, forward proxy at 127.0.0.1:3128, mem=64MB");
         assert_eq!(
             device.used(Some(1000)).unwrap(),
-            "2.50 s of processor time (2.50 ms a transaction), 84.0 MB of memory"
+            "2.50 s of processor time (2.50 ms per transaction), 84.0 MB of memory"
         );
         assert_eq!(
             device.own_hits(Some(600)).unwrap(),

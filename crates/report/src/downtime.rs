@@ -1,62 +1,63 @@
-//! What a power failure of the device costs: when replies, misses and hits came again (docs/reference/workloads.md, "Downtime procedure").
+//! The effect of a power failure of the device: when replies, misses and hits resumed (docs/reference/workloads.md,
+//! "Downtime procedure").
 //!
-//! Times are those of statistics intervals, so they are as exact as intervals are short; first errors have exact
-//! times.
+//! Times are those of statistics intervals, so their precision is the length of an interval; only first errors have
+//! exact times.
 
 use std::fmt::Write;
 
 use polygraph_stats::{Class, Interval, ReadLog, Record};
 use serde::{Deserialize, Serialize};
 
-/// Name of the file of a result directory that keeps it.
+/// Name of the file of a result directory that contains the downtime.
 pub const DOWNTIME: &str = "downtime.json";
 
-/// Levels are means over so many seconds,
+/// Length, in seconds, of the window whose means are compared with those before the failure.
 const WINDOW_S: f64 = 10.0;
-/// and over so many replies.
+/// Minimum number of replies in such a window.
 const WINDOW_REPLIES: u64 = 20;
-/// Response times are back when they are longer by no more than this share,
+/// Response times have recovered when they are longer by at most this share,
 const RPTM_SLACK: f64 = 0.2;
-/// or by so many milliseconds,
+/// or by at most this many milliseconds.
 const RPTM_SLACK_MS: f64 = 1.0;
-/// and hits when their ratio (0 to 1) is lower by no more than this.
+/// The hit ratio (0 to 1) has recovered when it is lower by at most this.
 const HIT_SLACK: f64 = 0.05;
 
 /// When the device was off, in seconds since the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PowerCut {
-    /// It was killed.
+    /// When the device was killed.
     pub killed_s: f64,
-    /// It was started again; `None` if it never was.
+    /// When the device was restarted; `None` if it was not.
     pub restarted_s: Option<f64>,
-    /// It was ready for a test: it listened, and its description's time to settle was over.
+    /// When the device was ready for a test: it listened, and the settling time in its description was over.
     pub listening_s: Option<f64>,
 }
 
-/// What robots saw of it, in seconds since the start of the run.
+/// The outage as the robots saw it, in seconds since the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Downtime {
     /// When the device was off.
     pub cut: PowerCut,
-    /// Length of the statistics intervals: how exact times are.
+    /// Length of the statistics intervals: the precision of all times.
     pub resolution_s: f64,
-    /// The first transaction that failed after the cut.
+    /// The first transaction that failed after the power cut.
     pub first_error_s: Option<f64>,
-    /// Transactions that failed after the cut.
+    /// Number of transactions that failed after the power cut.
     pub errors: u64,
-    /// The end of the interval with the first reply after the device was started again, and so on.
+    /// The end of the interval with the first reply after the restart of the device.
     pub first_reply_s: Option<f64>,
-    /// The first miss.
+    /// The end of the interval with the first miss.
     pub first_miss_s: Option<f64>,
-    /// The first hit.
+    /// The end of the interval with the first hit.
     pub first_hit_s: Option<f64>,
     /// Mean response time of the phase before the cut in milliseconds.
     pub rptm_before_ms: Option<f64>,
     /// Hit ratio of the phase before the cut (0 to 1).
     pub hits_before: Option<f64>,
-    /// From then on the mean response time of ten seconds was as before.
+    /// Start of the first ten seconds in which the mean response time had recovered.
     pub rptm_back_s: Option<f64>,
-    /// From then on the hit ratio of ten seconds was as before.
+    /// Start of the first ten seconds in which the hit ratio had recovered.
     pub hits_back_s: Option<f64>,
 }
 
@@ -99,7 +100,7 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 * 1e-9
 }
 
-/// What the log of the robots says about a cut.
+/// Evaluates the log of the robots after a power cut.
 pub fn downtime(client: &ReadLog, cut: PowerCut) -> Downtime {
     let intervals: Vec<&Interval> = client.intervals().collect();
     let before = intervals.iter().rfind(|interval| seconds(interval.end_ns) <= cut.killed_s);
@@ -122,7 +123,7 @@ pub fn downtime(client: &ReadLog, cut: PowerCut) -> Downtime {
         _ => None,
     });
     let first_reply_s = first(&|interval| interval.block.ok_count() > 0);
-    // Nothing is back before there are replies.
+    // Nothing has recovered before there are replies.
     let steady: Vec<&Interval> = match first_reply_s {
         Some(reply) => back.iter().copied().filter(|i| seconds(i.begin_ns) >= reply - 1e-6).collect(),
         None => Vec::new(),
@@ -158,28 +159,28 @@ fn level(intervals: &[&Interval], is_wanted: impl Fn(&Sums) -> bool) -> Option<f
         while last < intervals.len() && seconds(intervals[last].end_ns) - begin < WINDOW_S - 1e-6 {
             last += 1;
         }
-        // A window that the end of the run cuts says nothing.
+        // A window that the end of the run truncates proves nothing.
         let window = intervals.get(first..=last)?;
         let sums = Sums::of(window.iter().copied());
         (sums.replies >= WINDOW_REPLIES && is_wanted(&sums)).then_some(begin)
     })
 }
 
-/// Something that happened, in seconds.
+/// An event of the outage.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DowntimeMoment {
-    /// What happened.
+    /// Description of the event.
     pub name: &'static str,
-    /// When, since the start of the run; `None` if it did not happen.
+    /// Seconds since the start of the run; `None` if the event did not occur.
     pub at_s: Option<f64>,
-    /// The same since the device was killed.
+    /// Seconds since the device was killed.
     pub after_kill_s: Option<f64>,
-    /// The same since it was started again; negative before.
+    /// Seconds since the device was restarted; negative before.
     pub after_restart_s: Option<f64>,
 }
 
 impl Downtime {
-    /// What happened, in the order in which it should.
+    /// The moments in their expected order.
     pub(crate) fn moments(&self) -> impl Iterator<Item = DowntimeMoment> {
         let PowerCut { killed_s, restarted_s, listening_s } = self.cut;
         let all = [
@@ -190,8 +191,8 @@ impl Downtime {
             ("first reply", self.first_reply_s),
             ("first miss", self.first_miss_s),
             ("first hit", self.first_hit_s),
-            ("response time as before (10 s from here)", self.rptm_back_s),
-            ("hit ratio as before (10 s from here)", self.hits_back_s),
+            ("response time as before (for 10 s from here)", self.rptm_back_s),
+            ("hit ratio as before (for 10 s from here)", self.hits_back_s),
         ];
         all.into_iter().map(move |(name, at_s)| DowntimeMoment {
             name,
@@ -201,15 +202,15 @@ impl Downtime {
         })
     }
 
-    /// How long robots went without, in a sentence.
+    /// The length of the outage that robots saw, in a sentence.
     pub(crate) fn outage(&self) -> String {
         let length = self
             .first_reply_s
             .map_or_else(|| "to the end".into(), |at| format!("{:.2} s", at - self.cut.killed_s));
-        format!("outage as robots saw it: {length}, {} transactions failed", self.errors)
+        format!("outage seen by the robots: {length}, {} failed transactions", self.errors)
     }
 
-    /// How it was before, in a sentence.
+    /// The figures before the failure, in a sentence.
     pub(crate) fn before(&self) -> String {
         let number = |value: Option<f64>, unit: &str| {
             value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1} {unit}"))
@@ -222,7 +223,7 @@ impl Downtime {
         )
     }
 
-    /// A table for people. Times count from the kill and from the restart.
+    /// The table as text, with times since the kill and since the restart.
     pub fn text(&self) -> String {
         let mut text = format!("{:<46} {:>9} {:>14} {:>16}\n", "", "run", "after kill", "after restart");
         for DowntimeMoment { name, at_s, after_kill_s, after_restart_s } in self.moments() {
@@ -326,7 +327,7 @@ mod tests {
         let line = text.lines().find(|line| line.starts_with("first hit")).unwrap();
         let cells: Vec<&str> = line.split_whitespace().collect();
         assert_eq!(cells, ["first", "hit", "27.10", "s", "+7.10", "s", "+2.10", "s"]);
-        assert!(text.contains("outage as robots saw it: 5.80 s, 157 transactions failed"), "{text}");
+        assert!(text.contains("outage seen by the robots: 5.80 s, 157 failed transactions"), "{text}");
     }
 
     #[test]
@@ -334,6 +335,6 @@ mod tests {
         let cut = PowerCut { killed_s: 20.0, restarted_s: None, listening_s: None };
         let found = downtime(&log(), cut);
         assert_eq!((found.first_reply_s, found.first_hit_s, found.rptm_back_s), (None, None, None));
-        assert!(found.text().contains("outage as robots saw it: to the end"), "{}", found.text());
+        assert!(found.text().contains("outage seen by the robots: to the end"), "{}", found.text());
     }
 }

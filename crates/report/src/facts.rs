@@ -1,4 +1,4 @@
-//! The facts of a run: what verdict, reports and tables are made of.
+//! The facts of a run: the data from which verdict, reports and tables are made.
 
 use polygraph_stats::{EndReason, ErrorKind, Header, Side};
 
@@ -9,13 +9,13 @@ use crate::verdict::Verdict;
 /// How a phase ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PhaseEnd {
-    /// Its goal was met.
+    /// The goal of the phase was met.
     Complete,
-    /// It was ended before its goal was met.
+    /// The phase ended before its goal was met.
     CutShort,
-    /// The log stops in it.
+    /// The log ends during the phase.
     Unended,
-    /// It never began.
+    /// The phase never started.
     NotReached,
 }
 
@@ -25,7 +25,7 @@ impl PhaseEnd {
         match self {
             PhaseEnd::Complete => "complete",
             PhaseEnd::CutShort => "cut short",
-            PhaseEnd::Unended => "log ends in it",
+            PhaseEnd::Unended => "log ended in this phase",
             PhaseEnd::NotReached => "not reached",
         }
     }
@@ -36,52 +36,52 @@ impl PhaseEnd {
 pub struct PhaseFacts {
     /// Name, for example `meas`.
     pub name: String,
-    /// Results are taken from this phase.
+    /// Whether results are taken from this phase.
     pub primary: bool,
     /// Planned duration in seconds, if it has one.
     pub goal_duration_s: Option<f64>,
     /// Planned number of transactions of all processes together, if it has one.
     pub goal_xactions: Option<u64>,
-    /// When it began, in seconds since the start of the run; `None` if it did not.
+    /// Start of the phase, in seconds since the start of the run; `None` if it did not start.
     pub begin_s: Option<f64>,
-    /// When its last interval ended, in seconds since the start of the run.
+    /// End of its last interval, in seconds since the start of the run.
     pub end_s: Option<f64>,
-    /// Seconds of it that no interval covers although it went on: the most that any process lost.
+    /// Seconds of the phase without statistics although the phase continued: the maximum over all processes.
     pub lost_s: f64,
-    /// How it ended: the worst that happened to it in any process.
+    /// How the phase ended: the worst end in any process.
     pub end: PhaseEnd,
-    /// What was counted; `None` if nothing was.
+    /// Statistics of the phase; `None` if nothing was counted.
     pub scope: Option<Scope>,
-    /// The part of it that was counted while all origin servers are known to have been there; `None` if they were all
-    /// the time, as far as is known.
+    /// Statistics of the part of the phase in which all origin servers are known to have been running; `None` if, as
+    /// far as is known, they were always running.
     pub sound: Option<Scope>,
 }
 
 impl PhaseFacts {
-    /// What was counted while the origin servers were there; `None` if nothing was counted at all.
+    /// Statistics of the time in which the origin servers were running; `None` if nothing was counted.
     pub fn evidence(&self) -> Option<&Scope> {
         self.sound.as_ref().or(self.scope.as_ref()).filter(|_| self.scope.is_some())
     }
 }
 
-/// What is known of one process.
+/// The facts of one process.
 #[derive(Clone, Debug)]
 pub struct ProcessFacts {
     /// Name of its log.
     pub log: String,
-    /// What the run is.
+    /// Header of the log, which describes the run.
     pub header: Header,
-    /// Why it ended; `None` if the log was not closed.
+    /// Why the process ended; `None` if the log was not closed.
     pub end: Option<EndReason>,
-    /// Transactions still running at the end.
+    /// Number of unfinished transactions at the end.
     pub unfinished: Option<u64>,
     /// Time of the last record in seconds since the start of the run.
     pub last_s: f64,
-    /// Its longest interval in seconds.
+    /// Longest interval in seconds.
     pub interval_s: f64,
-    /// What is missing, in sentences.
+    /// Missing parts of the log, in sentences.
     pub missing: Vec<String>,
-    /// Times in which it stood still, in seconds since the start of the run.
+    /// Stalls of the process, in seconds since the start of the run.
     pub stalls: Vec<(f64, f64)>,
 }
 
@@ -92,18 +92,18 @@ pub struct ErrorExample {
     pub at_s: f64,
     /// Its class.
     pub kind: ErrorKind,
-    /// What was seen, in one line.
+    /// What was found, in one line.
     pub detail: String,
     /// Facts of both sides by name.
     pub facts: Vec<(String, String)>,
 }
 
-/// Everything known of one side.
+/// The facts of one side.
 #[derive(Clone, Debug)]
 pub struct SideFacts {
-    /// Which side.
+    /// The side.
     pub side: Side,
-    /// Its processes; never empty.
+    /// Processes of the side; never empty.
     pub processes: Vec<ProcessFacts>,
     /// The phases in the order of the plan.
     pub phases: Vec<PhaseFacts>,
@@ -132,38 +132,38 @@ impl SideFacts {
     }
 }
 
-/// The phases that the headline figures come from.
+/// The phases of the headline figures.
 #[derive(Clone, Debug)]
 pub struct Headline {
-    /// Their names, joined with `|`.
+    /// Names of the phases, joined with `|`.
     pub phase: String,
-    /// Why these.
+    /// Why these phases were selected.
     pub reason: &'static str,
-    /// What was counted in them.
+    /// Statistics of the phases.
     pub scope: Scope,
-    /// The part of it that was counted while all origin servers are known to have been there; see [`PhaseFacts::sound`].
+    /// Statistics of the time in which all origin servers are known to have been running; see [`PhaseFacts::sound`].
     pub sound: Option<Scope>,
-    /// Begin and end in seconds since the start of the run.
+    /// Start of the phases, in seconds since the start of the run.
     pub begin_s: f64,
-    /// See `begin_s`.
+    /// End of the phases, in seconds since the start of the run.
     pub end_s: f64,
-    /// Whether these are phases that were planned to be measured.
+    /// Whether these are primary phases of the workload.
     pub primary: bool,
 }
 
 impl Headline {
-    /// What was counted while the origin servers were running: only this is evidence about a device.
+    /// Statistics of the time in which the origin servers were running: only these are evidence about a device.
     pub fn evidence(&self) -> &Scope {
         self.sound.as_ref().unwrap_or(&self.scope)
     }
 }
 
-/// An origin server of which nothing is known before the robots are done.
+/// An origin server whose log ends before the robots have finished.
 #[derive(Clone, Debug)]
 pub struct OriginGone {
     /// Name of its log.
     pub log: String,
-    /// The last that is known of it, in seconds since the start of the run.
+    /// End of its log, in seconds since the start of the run.
     pub at_s: f64,
 }
 
@@ -176,18 +176,19 @@ pub struct RunFacts {
     pub client: Option<SideFacts>,
     /// The origin servers' side, if it has logs.
     pub server: Option<SideFacts>,
-    /// What headline figures come from; `None` if no phase counted anything.
+    /// The phases of the headline figures; `None` if no phase has statistics.
     pub headline: Option<Headline>,
-    /// The first origin server whose log ends before the robots are done.
+    /// The first origin server whose log ends before the robots have finished.
     pub origin_gone: Option<OriginGone>,
-    /// Robots went through a device, as far as is known: nothing says that they asked the origin servers themselves.
+    /// Whether robots sent their requests through a device, as far as is known: no log states that they connected to
+    /// the origin servers directly.
     pub device: bool,
-    /// Can it be trusted?
+    /// The verdict.
     pub verdict: Verdict,
 }
 
 impl RunFacts {
-    /// The side whose figures are the result: the clients', or the servers' if there is no other.
+    /// The side whose figures are the result: the clients, or the servers if there are no client logs.
     pub fn main_side(&self) -> &SideFacts {
         self.client.as_ref().or(self.server.as_ref()).expect("fold refuses runs without logs")
     }
@@ -197,13 +198,13 @@ impl RunFacts {
         self.client.iter().chain(&self.server)
     }
 
-    /// What is missing from the logs, in sentences.
+    /// Missing parts of the logs, in sentences.
     pub fn missing(&self) -> impl Iterator<Item = &str> {
         self.sides().flat_map(|side| &side.processes).flat_map(|process| &process.missing).map(String::as_str)
     }
 }
 
-/// Ends of intervals of two processes that end together are not further apart.
+/// Maximum distance, in seconds, between the last intervals of two processes that end together.
 const ENDS_APART_S: f64 = 0.5;
 
 impl ProcessFacts {
@@ -212,12 +213,12 @@ impl ProcessFacts {
         self.header.settings.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str())
     }
 
-    /// Whether the robots of this process were sent to a device, as far as is known: nothing says that there is none.
+    /// Whether the robots of this process used a device, as far as is known: the log does not state that there is none.
     pub(crate) fn names_device(&self) -> bool {
         self.setting("device").or(self.setting("proxy")) != Some("none")
     }
 
-    /// Whether the process was there at that moment, as far as its intervals tell.
+    /// Whether the process was running at this time, according to its intervals.
     pub fn lived_until(&self, at_s: f64) -> bool {
         self.last_s + self.interval_s + ENDS_APART_S >= at_s
     }

@@ -35,9 +35,9 @@ use values::Statistic;
 /// Unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// A number of things, printed without decimals.
+    /// A count, printed without decimals.
     Count,
-    /// A mean or level of things.
+    /// A mean or level of a count.
     Things,
     /// Events per second.
     PerSecond,
@@ -56,7 +56,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The unit as it is written behind a number; empty for plain numbers.
+    /// The unit as it is written after a number; empty for plain numbers.
     pub fn symbol(self) -> &'static str {
         match self {
             Unit::Count | Unit::Things => "",
@@ -84,7 +84,7 @@ type ValuesOf = Arc<dyn Fn(&Scope) -> Values + Send + Sync>;
 
 enum Compute {
     One(ComputeOne),
-    /// One fact about many values.
+    /// One statistic of many values.
     Of {
         pick: ValuesOf,
         statistic: Statistic,
@@ -94,19 +94,19 @@ enum Compute {
 
 /// A number with a name and a definition.
 pub struct Figure {
-    /// Its name, for example `req_rate` or `baseline.rptm.mean`.
+    /// Name, for example `req_rate` or `baseline.rptm.mean`.
     pub name: String,
-    /// Its unit.
+    /// Unit of the value.
     pub unit: Unit,
-    /// What it is.
+    /// Definition of the figure.
     pub definition: String,
-    /// The part of the table it stands in.
+    /// Section of the table.
     pub section: &'static str,
     compute: Compute,
 }
 
 impl Figure {
-    /// Its value in a scope; `None` if it is undefined there.
+    /// The value in a scope; `None` if it is undefined.
     pub fn of(&self, scope: &Scope) -> Option<f64> {
         match &self.compute {
             Compute::One(compute) => compute(scope),
@@ -130,8 +130,8 @@ impl std::fmt::Debug for Figure {
 }
 
 impl Figure {
-    /// Of a fact about many values: the name of the values and that of the fact, for example `baseline.rptm` and
-    /// `mean`.
+    /// For a statistic of many values: the name of the values and that of the statistic, for example `baseline.rptm`
+    /// and `mean`.
     pub fn parts(&self) -> Option<(&str, &str)> {
         match self.compute {
             Compute::One(_) => None,
@@ -140,16 +140,16 @@ impl Figure {
     }
 }
 
-/// A list of rows of words with a name.
+/// A named list of rows of words.
 #[derive(Debug)]
 pub struct List {
-    /// Its name, for example `errors.tbl`.
+    /// Name, for example `errors.tbl`.
     pub name: &'static str,
-    /// What it lists.
+    /// Definition of the list.
     pub definition: &'static str,
     /// Names of the columns.
     pub columns: &'static [&'static str],
-    /// The part of the table it stands in.
+    /// Section of the table.
     pub section: &'static str,
     rows: fn(&Scope) -> Vec<Vec<String>>,
 }
@@ -166,14 +166,14 @@ impl List {
 pub enum TableEntry<'a> {
     /// A number.
     Figure(&'a Figure),
-    /// The bins of values whose figures come before.
+    /// The bins of values whose figures precede this entry.
     Distribution(&'a Distribution),
     /// A list.
     List(&'a List),
 }
 
 impl TableEntry<'_> {
-    /// Its name; of bins that of the list.
+    /// The name; for bins, the name of the list.
     pub fn name(&self) -> String {
         match self {
             TableEntry::Figure(figure) => figure.name.clone(),
@@ -182,7 +182,7 @@ impl TableEntry<'_> {
         }
     }
 
-    /// The part of the table it stands in.
+    /// Section of the table.
     pub fn section(&self) -> &'static str {
         match self {
             TableEntry::Figure(figure) => figure.section,
@@ -192,8 +192,8 @@ impl TableEntry<'_> {
     }
 }
 
-/// Values of figures in a scope, in their order. Much faster than one by one, because neighbours are facts about the
-/// same values.
+/// Values of figures in a scope, in their order. This is much faster than computing single figures, because
+/// neighbouring figures are statistics of the same values.
 pub fn extract<'a>(figures: impl IntoIterator<Item = &'a Figure>, scope: &Scope) -> Vec<Option<f64>> {
     let mut last: Option<(&ValuesOf, Values)> = None;
     let mut value = |figure: &'a Figure| {
@@ -209,25 +209,25 @@ pub fn extract<'a>(figures: impl IntoIterator<Item = &'a Figure>, scope: &Scope)
     figures.into_iter().map(&mut value).collect()
 }
 
-/// Values of which the bins are known: the figures `NAME.mean`, `NAME.p95` ... are facts about them.
+/// Values whose bins are known: the figures `NAME.mean`, `NAME.p95` and so on are their statistics.
 pub struct Distribution {
-    /// Its name, for example `baseline.rptm`; lists of bins are called `NAME.hist`.
+    /// Name, for example `baseline.rptm`; the list of its bins has the name `NAME.hist`.
     pub name: String,
     /// Unit of the values.
     pub unit: Unit,
-    /// What the values are.
+    /// Definition of the values.
     pub definition: String,
-    /// The part of the table it stands in.
+    /// Section of the table.
     pub section: &'static str,
-    /// Values in the log times this are in the unit.
+    /// Factor that converts values of the log to the unit.
     pub scale: f64,
-    /// How wide bins are, in percent of the values: 0.1 or 6.
+    /// Width of the bins in percent of the values: 0.1 or 6.
     pub width_percent: f64,
     pick: ValuesOf,
 }
 
 impl Distribution {
-    /// The values in a scope, as they are in the log.
+    /// The values in a scope, in the unit of the log.
     pub fn of(&self, scope: &Scope) -> Values {
         (self.pick)(scope)
     }
@@ -269,7 +269,7 @@ pub fn distributions() -> &'static [Distribution] {
     &TABLE.distributions
 }
 
-/// The figure with that name.
+/// The figure with this name.
 pub fn find(name: &str) -> Option<&'static Figure> {
     INDEX.get(name).copied()
 }
@@ -287,7 +287,7 @@ fn percent(part: f64, whole: f64) -> Option<f64> {
     ratio(100.0 * part, whole)
 }
 
-/// How often an error was counted.
+/// The number of errors of a class.
 pub(crate) fn error_count(block: &Block, kind: ErrorKind) -> f64 {
     block.errors[kind] as f64
 }

@@ -1,4 +1,4 @@
-//! Folds the logs of one run into the facts that verdict, reports and tables are made of.
+//! Folds the logs of one run into the facts from which verdict, reports and tables are made.
 
 use std::path::PathBuf;
 
@@ -17,16 +17,16 @@ use crate::verdict::Verdict;
 /// Why logs cannot be folded.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FoldError {
-    /// No log at all.
+    /// There are no logs.
     #[error("no log given")]
     NoLogs,
 }
 
-/// Folds the logs of one run. Processes of the same side are taken as concurrent: their phases of the same
-/// name are merged.
+/// Folds the logs of one run. Processes of the same side count as concurrent: their phases with the same name are
+/// merged.
 ///
 /// # Errors
-/// Without logs.
+/// If there are no logs.
 pub fn fold(logs: &[Log]) -> Result<RunFacts, FoldError> {
     fold_sources(logs.iter().map(RecordSource::memory).collect())
 }
@@ -34,18 +34,18 @@ pub fn fold(logs: &[Log]) -> Result<RunFacts, FoldError> {
 /// Why files cannot be folded.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// A log cannot be used at all.
+    /// A log is unreadable.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// The logs do not make a run.
+    /// The logs cannot be folded.
     #[error(transparent)]
     Fold(#[from] FoldError),
 }
 
-/// Folds the logs at `paths` as they are read, which takes little memory however long the run was.
+/// Folds the logs at `paths` while they are read, which takes little memory even for long runs.
 ///
 /// # Errors
-/// If a log cannot be used at all, or there is none.
+/// If a log is unreadable, or there are no logs.
 pub fn fold_files(paths: &[PathBuf]) -> Result<RunFacts, FileError> {
     let sources = paths.iter().map(|path| RecordSource::open(path)).collect::<Result<_, _>>()?;
     Ok(fold_sources(sources)?)
@@ -81,10 +81,10 @@ fn fold_sources(sources: Vec<RecordSource<'_>>) -> Result<RunFacts, FoldError> {
     Ok(facts)
 }
 
-/// By so many seconds the clocks of two hosts may differ when one asks what was first.
+/// Maximum difference, in seconds, between the clocks of two hosts that is tolerated when events are ordered.
 const CLOCKS_APART_S: f64 = 1.0;
-/// The first server process of which nothing is known before the robots are done. A log that was closed in order ends
-/// with the process; one that was not may have lost its last interval.
+/// The first server process whose log ends before the robots have finished. A log that was closed ends with the
+/// process; a log that was not closed may lack its last interval.
 fn first_gone(servers: &SideFacts, robots_end_s: f64) -> Option<OriginGone> {
     let gone = servers.processes.iter().filter(|process| match process.end {
         Some(_) => !process.lived_until(robots_end_s),
@@ -94,8 +94,8 @@ fn first_gone(servers: &SideFacts, robots_end_s: f64) -> Option<OriginGone> {
     Some(OriginGone { log: first.log.clone(), at_s: first.last_s })
 }
 
-/// Whether robots and origin servers had nothing between them: the client says so, or its only target is where the
-/// servers of the command line listen.
+/// Whether there was no device between robots and origin servers: the client's log states this, or its only target is
+/// the address at which the servers of the command line listen.
 fn asked_directly(client: &SideFacts, server: Option<&SideFacts>) -> bool {
     client.processes.iter().all(|process| {
         if let Some(device) = process.setting("device") {
@@ -117,7 +117,7 @@ pub(crate) fn fold_phases(logs: &[&Log], start_unix_ns: u64) -> Vec<PhaseFacts> 
 }
 
 /// Headline figures come from the primary phases. If none of them counted anything, the last phase with the
-/// highest offered rate (within 1 %) stands in, and says so.
+/// highest offered rate (within 1 %) replaces them, and the result says so.
 fn headline(side: &SideFacts) -> Option<Headline> {
     let primary: Vec<_> = side.phases.iter().filter(|phase| phase.primary && phase.scope.is_some()).collect();
     let (chosen, reason) = if primary.is_empty() {
@@ -127,7 +127,7 @@ fn headline(side: &SideFacts) -> Option<Headline> {
         let peak = side.phases.iter().map(offered).fold(0.0, f64::max);
         let busiest =
             side.phases.iter().rfind(|phase| phase.scope.is_some() && offered(phase) >= 0.99 * peak)?;
-        (vec![busiest], "no primary phase was measured; this is the last one with the highest offered load")
+        (vec![busiest], "no primary phase was measured; this is the last phase with the highest offered load")
     } else {
         (primary, "the phase that the workload measures")
     };

@@ -1,7 +1,8 @@
 //! One walk over the records of the logs of one side: phases, series, samples, ends.
 //!
-//! Records of several logs are taken in order of time, so that a window of the series is done when the first interval of a
-//! later one comes: only one window, and what each log has counted in each phase, is in memory at a time.
+//! Records of several logs are processed in order of time, so a window of the series is complete when the first
+//! interval of a later window arrives. Only one window, and the statistics of each log by phase, are in memory at a
+//! time.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,8 +18,8 @@ use crate::source::RecordSource;
 /// Examples kept of each class of errors.
 const SAMPLES_PER_KIND: usize = 3;
 
-/// Everything known of one side. `window_s` is the length of the windows of the series; what was counted until
-/// `sound_until_s` is kept apart as well. `None` without logs of that side.
+/// The facts of one side. `window_s` is the length of the windows of the series; statistics until `sound_until_s` are
+/// also kept separately. `None` without logs of that side.
 pub(crate) fn side(
     sources: Vec<RecordSource<'_>>,
     side: Side,
@@ -54,13 +55,13 @@ pub(crate) fn side(
     })
 }
 
-/// The log whose next interval comes first, and the middle of that interval.
+/// The log with the earliest next interval, and the middle of that interval.
 fn earliest(logs: &[OneLog<'_>]) -> Option<(f64, usize)> {
     let next = logs.iter().enumerate().filter_map(|(index, log)| Some((log.next_middle_s()?, index)));
     next.min_by(|a, b| a.0.total_cmp(&b.0))
 }
 
-/// What one log knows of a phase.
+/// The statistics of a phase in one log.
 #[derive(Default)]
 struct PhaseOfLog {
     begun_ns: Option<u64>,
@@ -69,22 +70,22 @@ struct PhaseOfLog {
     last_ns: u64,
     covered_s: f64,
     counted: ScopeBuilder,
-    /// The part of it that is kept apart.
+    /// The part of the statistics that is kept separately.
     sound: ScopeBuilder,
 }
 
 /// A log that is being read.
 struct OneLog<'a> {
     source: RecordSource<'a>,
-    /// Seconds by which its time lies behind that of the run.
+    /// Seconds between the start of the run and the start of the process.
     offset_s: f64,
-    /// What was counted until then is kept apart.
+    /// Statistics until this time are kept separately.
     sound_until_s: Option<f64>,
-    /// The longest interval so far.
+    /// Length of the longest interval so far.
     interval_s: f64,
     /// The next interval.
     next: Option<Cow<'a, Record>>,
-    /// By number of the phase.
+    /// Phases by number.
     parts: BTreeMap<u32, PhaseOfLog>,
     samples: Vec<ErrorExample>,
     stalls: Vec<Stall>,
@@ -118,7 +119,7 @@ impl<'a> OneLog<'a> {
         }
     }
 
-    /// Counts the next interval and goes on to the one after it.
+    /// Counts the next interval, and reads the one after it.
     fn take(&mut self) {
         if let Some(record) = self.next.take()
             && let Record::Interval(interval) = &*record
@@ -143,7 +144,7 @@ impl<'a> OneLog<'a> {
         self.last_ns = interval.end_ns;
     }
 
-    /// Takes note of records up to the next interval.
+    /// Processes records up to the next interval.
     fn advance(&mut self) {
         while let Some(record) = self.source.next() {
             match &*record {
@@ -178,7 +179,7 @@ impl<'a> OneLog<'a> {
         self.source.header().phases.get(phase as usize).map_or("dflt", |plan| &plan.name)
     }
 
-    /// What is known of the phase with that name.
+    /// The facts of the phase with this name.
     fn part(&self, name: &str) -> Option<&PhaseOfLog> {
         self.parts.iter().find(|(phase, _)| self.phase_name(**phase) == name).map(|(_, part)| part)
     }
@@ -233,7 +234,7 @@ fn phase(logs: &mut [OneLog<'_>], name: String) -> PhaseFacts {
         plans.iter().filter_map(|plan| plan.duration_s).reduce(f64::max),
         plans.iter().map(|plan| plan.xactions).sum(),
     );
-    // The counts of each log are needed once: here.
+    // The counts of each log are needed only once, here.
     let scopes = logs.iter_mut().filter_map(|log| {
         let number = log.parts.keys().copied().find(|&phase| log.phase_name(phase) == name)?;
         let part = log.parts.get_mut(&number).filter(|part| part.first_ns.is_some())?;
@@ -267,7 +268,7 @@ fn phase(logs: &mut [OneLog<'_>], name: String) -> PhaseFacts {
 }
 
 impl PhaseOfLog {
-    /// Seconds between begin and end that intervals do not cover.
+    /// Seconds between start and end that no interval covers.
     fn lost_s(&self) -> f64 {
         let (Some(begin), Some((end, _))) = (self.begun_ns, self.ended) else { return 0.0 };
         (end.saturating_sub(begin) as f64 * 1e-9 - self.covered_s).max(0.0)

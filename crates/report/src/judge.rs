@@ -1,5 +1,5 @@
-//! Can the run be trusted, and did the device sustain the load? [`rules`] lists all rules, each is a separate function, and
-//! `docs/verdict.md` has the same table.
+//! Decides whether the run can be trusted, and whether the device sustained the load. [`rules`] lists all rules; each
+//! is a separate function. `docs/verdict.md` has the same table.
 //!
 //! # Precedence
 //! Evidence against the device is of two kinds. What the device *said* (statuses, broken messages, wrong

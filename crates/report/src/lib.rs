@@ -1,4 +1,4 @@
-//! From log records to what people read: `lx`, `lr`, the verdict, the HTML report.
+//! Turns log records into text for people: `lx`, `lr`, the verdict, the HTML report.
 //!
 //! ```text
 //! logs --fold--> RunFacts (phases, series, headline, verdict) --> summary text, HTML report
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Every number is a [`figures::Figure`] with one name and one definition, computed from a [`Scope`]: a folded
-//! [`polygraph_stats::Block`] with its duration. Nothing here knows how the numbers came to be.
+//! [`polygraph_stats::Block`] with its duration. This crate does not know how the numbers were measured.
 //!
 //! # Decisions
 //!
@@ -41,6 +41,7 @@ pub mod run_dir;
 pub mod scope;
 pub mod series;
 pub mod side_summary;
+pub mod so_far;
 mod source;
 pub mod summary;
 pub mod text;

@@ -6,12 +6,12 @@ use std::path::Path;
 use polygraph_stats::log::LogError;
 use polygraph_stats::{Header, LogReader, ReadLog, Side};
 
-/// A log and where it came from.
+/// A log and its origin.
 #[derive(Debug)]
 pub struct Log {
     /// Name for people, usually the path.
     pub name: String,
-    /// What could be read.
+    /// The readable part of the log.
     pub log: ReadLog,
 }
 
@@ -19,7 +19,7 @@ impl Log {
     /// Reads the log at `path`.
     ///
     /// # Errors
-    /// If nothing of it can be used; see [`ReadLog::open`].
+    /// If the log is unreadable; see [`ReadLog::open`].
     pub fn open(path: &Path) -> Result<Log, LogError> {
         Ok(Log { name: path.display().to_string(), log: ReadLog::open(path)? })
     }
@@ -27,7 +27,7 @@ impl Log {
     /// Reads a log from `input`; `name` is for people.
     ///
     /// # Errors
-    /// If nothing of it can be used; see [`ReadLog::read`].
+    /// If the log is unreadable; see [`ReadLog::read`].
     pub fn read(name: &str, input: impl Read) -> Result<Log, LogError> {
         let log = ReadLog::read(LogReader::new(BufReader::new(input), name)?, name)?;
         Ok(Log { name: name.to_owned(), log })
@@ -36,7 +36,7 @@ impl Log {
     /// Reads only the header of the log at `path`.
     ///
     /// # Errors
-    /// If it is no log, or has no whole header.
+    /// If the file is not a log, or its header is incomplete.
     pub fn header(path: &Path) -> Result<Header, LogError> {
         ReadLog::header(&mut LogReader::open(path)?, &path.display().to_string())
     }
@@ -52,7 +52,7 @@ pub(crate) fn of_side(logs: &[Log], side: Side) -> Vec<&Log> {
     logs.iter().filter(|log| log.log.header.side == side).collect()
 }
 
-/// Seconds by which the time of a log lies behind that of the run.
+/// Seconds between the start of the run and the start of a log.
 pub(crate) fn offset_s(log: &Log, start_unix_ns: u64) -> f64 {
     log.log.header.start_unix_ns.saturating_sub(start_unix_ns) as f64 * 1e-9
 }

@@ -1,4 +1,4 @@
-//! A log in readable form: what the run is, then everything that happened, then what is missing.
+//! A log in readable form: a description of the run, then all records, then the missing parts.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use crate::text::{duration, time_of_day};
 /// What [`lr`] shows.
 #[derive(Clone, Copy, Debug)]
 pub struct LrOptions {
-    /// The form of statistics lines.
+    /// Format of statistics lines.
     pub form: ConsoleForm,
     /// Show comments up to this verbosity level.
     pub verbosity: u8,

@@ -12,22 +12,22 @@ use crate::lx::{LxError, LxSide, Unknown, contents, logs_of, select};
 use crate::scope::Scope;
 use crate::text::csv_cell;
 
-/// What to trace.
+/// Options of a trace.
 #[derive(Clone, Debug)]
 pub struct TraceOptions {
-    /// Names of figures, or whole first parts of dotted names, and of [`EXTRA`]; never empty.
+    /// Names of figures, complete first parts of dotted names, and names from [`EXTRA`]; never empty.
     pub objects: Vec<String>,
-    /// Which logs.
+    /// The logs to use.
     pub side: LxSide,
     /// Length of a window in seconds, more than 0.
     pub window_s: f64,
-    /// Times are multiples of so many seconds and count from the first interval; `None`: seconds since 1970.
+    /// Unit of times, in seconds; times are counted from the first interval. `None`: seconds since 1970.
     pub time_unit_s: Option<f64>,
-    /// All logs are taken as if they had begun together.
+    /// Whether all logs are treated as if they had started at the same time.
     pub sync_times: bool,
-    /// The next window begins one interval later, instead of where the last one ended.
+    /// Whether the next window starts one interval later, instead of at the end of the previous window.
     pub smooth_slide: bool,
-    /// Columns are separated by commas; the first line is not a comment.
+    /// Whether columns are separated by commas and the first line is not a comment.
     pub csv: bool,
 }
 
@@ -45,16 +45,16 @@ impl Default for TraceOptions {
     }
 }
 
-/// What can be traced besides figures: middle, begin and end of the intervals of the window, their number, and the name of
-/// the phase of the last.
+/// Columns besides figures: middle, start and end of the intervals of the window, their number, and the name of the
+/// phase of the last interval.
 pub const EXTRA: [&str; 5] = ["time", "interval.start", "interval.end", "interval.entries", "name"];
 
-/// A trace, and the names that nothing has.
+/// A trace, and the unknown names.
 #[derive(Debug)]
 pub struct Trace {
     /// The table: a line of names, then one for each window.
     pub text: String,
-    /// Names that nothing has.
+    /// Unknown names.
     pub unknown: Vec<Unknown>,
 }
 
@@ -64,7 +64,7 @@ enum Column<'a> {
     Figure(&'a Figure),
 }
 
-/// An interval with its place in time: seconds since 1970.
+/// An interval with its time in seconds since 1970.
 struct Placed<'a> {
     log: usize,
     begin: f64,
@@ -76,7 +76,7 @@ struct Placed<'a> {
 /// Makes the table.
 ///
 /// # Errors
-/// If there is no log of the side, no interval, or nothing of what is asked for.
+/// If there is no log of the side, no interval, or none of the requested figures.
 pub fn ltrace(logs: &[Log], options: &TraceOptions) -> Result<Trace, LxError> {
     let logs = logs_of(logs, options.side)?;
     let placed = place(&logs, options.sync_times);
@@ -85,7 +85,7 @@ pub fn ltrace(logs: &[Log], options: &TraceOptions) -> Result<Trace, LxError> {
     statuses.sort_unstable();
     statuses.dedup();
     let of_run = figures::of_run(contents(logs.iter().copied()), &statuses);
-    // Extra columns stand where they are asked for, figures in the order of each name.
+    // Extra columns keep the requested position; the figures of each name follow the order of the table.
     let (mut columns, mut unknown) = (Vec::new(), Vec::new());
     for object in &options.objects {
         if let Some(extra) = EXTRA.iter().find(|extra| **extra == object) {
@@ -115,7 +115,7 @@ pub fn ltrace(logs: &[Log], options: &TraceOptions) -> Result<Trace, LxError> {
     Ok(Trace { text, unknown })
 }
 
-/// The intervals of all logs in the order of their begin.
+/// The intervals of all logs in the order of their starts.
 fn place<'a>(logs: &[&'a Log], sync_times: bool) -> Vec<Placed<'a>> {
     let start = |log: &Log| log.log.header.start_unix_ns as f64 * 1e-9;
     let earliest = logs.iter().map(|log| start(log)).reduce(f64::min).unwrap_or(0.0);

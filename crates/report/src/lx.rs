@@ -1,9 +1,9 @@
 //! The extractor: figures by name, as text, CSV or JSON.
 //!
-//! * here: which logs and phases, and the whole.
-//! * `select`: which figures.
-//! * `print`: how they are written.
-//! * `page`: the reference of all figures for people.
+//! * this file: selection of logs and phases, and the entry points.
+//! * `select`: selection of figures.
+//! * `print`: output formats.
+//! * `page`: the reference page of all figures.
 
 mod page;
 mod print;
@@ -23,7 +23,7 @@ pub use page::statistics_page;
 pub use print::{list_absent, list_figures, list_json};
 pub(crate) use select::{Selected, select};
 
-/// Which logs to look at.
+/// Selection of logs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LxSide {
     /// All given logs. If both sides are among them, the figures are those of the clients: adding the sides
@@ -44,34 +44,34 @@ impl FromStr for LxSide {
             "all" => Ok(LxSide::All),
             "clt" | "client" => Ok(LxSide::Client),
             "srv" | "server" => Ok(LxSide::Server),
-            _ => Err(format!("`{text}` is not a side; use clt, srv or all")),
+            _ => Err(format!("`{text}` is not a side: write clt, srv or all")),
         }
     }
 }
 
-/// What to extract.
+/// Options of the extractor.
 #[derive(Clone, Debug, Default)]
 pub struct LxOptions {
-    /// Names of phases, `all` or empty for all whose statistics the workload wants logged.
+    /// Names of phases; `all` or empty: all phases whose statistics the workload logs.
     pub phases: Vec<String>,
-    /// Names of figures, or whole first parts of dotted names (`hit.rptm`), or `all`; empty means all.
+    /// Names of figures, complete first parts of dotted names (`hit.rptm`), or `all`; empty means all.
     pub objects: Vec<String>,
-    /// Which logs.
+    /// The logs to use.
     pub side: LxSide,
-    /// Leave names out and print values only.
+    /// Print only values, without names.
     pub values_only: bool,
 }
 
-/// Why nothing can be extracted.
+/// Why no figures can be extracted.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub enum LxError {
-    /// No log of that side.
-    #[error("none of the logs is of the {0} side")]
+    /// There is no log of this side.
+    #[error("none of the logs is from the {0} side")]
     NoSuchSide(&'static str),
-    /// No log.
+    /// There are no logs.
     #[error(transparent)]
     Fold(#[from] FoldError),
-    /// A phase that nothing was measured in.
+    /// Nothing was measured in this phase.
     #[error("no statistics of phase `{wanted}`; measured phases: {}", list(measured))]
     NoSuchPhase {
         /// The phase.
@@ -82,17 +82,17 @@ pub enum LxError {
     /// Nothing was measured.
     #[error("nothing was measured in any phase")]
     NothingMeasured,
-    /// No figure of any of the names.
+    /// None of the names belongs to a figure.
     #[error("{}", .0.iter().map(Unknown::to_string).collect::<Vec<_>>().join("; "))]
     NoSuchObject(Vec<Unknown>),
 }
 
-/// A name that no figure has.
+/// A name that belongs to no figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
     /// The name.
     pub wanted: String,
-    /// Why there is none, if it is a name of the reference.
+    /// Why there is no such figure, if the original has one.
     pub why: Option<&'static str>,
     /// Similar names.
     pub near: Vec<String>,
@@ -120,14 +120,14 @@ fn hint(near: &[String]) -> String {
     }
 }
 
-/// What was extracted from logs.
+/// The figures extracted from logs.
 #[derive(Debug)]
 pub struct Extract {
     /// Names of the phases.
     pub phases: Vec<String>,
-    /// What was counted in them.
+    /// Statistics of the phases.
     pub scope: Scope,
-    /// Names among the wanted ones that no figure has.
+    /// Requested names that belong to no figure.
     pub unknown: Vec<Unknown>,
     of_run: RunFigures,
     objects: Vec<String>,
@@ -135,10 +135,10 @@ pub struct Extract {
     missed_hits: Option<Vec<String>>,
 }
 
-/// Folds what the options select.
+/// Folds the logs and phases that the options select.
 ///
 /// # Errors
-/// If a side or phase does not exist, or none of the figures.
+/// If a side or phase does not exist, or none of the figures exists.
 pub fn extract(logs: &[Log], options: &LxOptions) -> Result<Extract, LxError> {
     let (phases, scope) = scope(logs, options)?;
     let of_run = figures::of_run(contents(logs), &scope.block.statuses());
@@ -152,24 +152,24 @@ pub fn extract(logs: &[Log], options: &LxOptions) -> Result<Extract, LxError> {
     Ok(Extract { phases, scope, unknown, of_run, objects: options.objects.clone(), correctness, missed_hits })
 }
 
-/// Prints figures, one `name: value` a line. Undefined values are printed as -1, as they always were.
+/// Prints figures, one `name: value` per line. Undefined values are printed as -1, as in the original.
 ///
 /// # Errors
-/// If a side or phase does not exist, or none of the figures.
+/// If a side or phase does not exist, or none of the figures exists.
 pub fn lx(logs: &[Log], options: &LxOptions) -> Result<String, LxError> {
     Ok(extract(logs, options)?.text(options.values_only))
 }
 
-/// The same as a JSON object: `{"phases": [...], "figures": {name: value}}`. Undefined values are null. If all
-/// figures are asked for, `correctness` holds findings with examples, and `missed_hits` why hits were missed.
+/// The same as a JSON object: `{"phases": [...], "figures": {name: value}}`. Undefined values are null. If all figures
+/// are requested, `correctness` contains findings with examples, and `missed_hits` the reasons for missed hits.
 ///
 /// # Errors
-/// If a side or phase does not exist, or none of the figures.
+/// If a side or phase does not exist, or none of the figures exists.
 pub fn lx_json(logs: &[Log], options: &LxOptions) -> Result<String, LxError> {
     Ok(extract(logs, options)?.json())
 }
 
-/// The logs of the side that is asked for.
+/// The logs of the requested side.
 pub(crate) fn logs_of(logs: &[Log], side: LxSide) -> Result<Vec<&Log>, LxError> {
     if logs.is_empty() {
         return Err(FoldError::NoLogs.into());
@@ -201,7 +201,7 @@ pub fn scope(logs: &[Log], options: &LxOptions) -> Result<(Vec<String>, Scope), 
             return Err(LxError::NoSuchPhase { wanted: wanted.clone(), measured });
         }
     }
-    // Phases that the workload does not want logged, such as warm-ups, are shown only if they are named.
+    // Phases whose statistics the workload does not log, such as warm-ups, are shown only if they are named.
     let silent = |name: &str| {
         logs.iter().any(|log| log.log.header.phases.iter().any(|plan| plan.name == name && !plan.log_stats))
     };
@@ -211,7 +211,7 @@ pub fn scope(logs: &[Log], options: &LxOptions) -> Result<(Vec<String>, Scope), 
     Ok((chosen.iter().map(|(name, _)| name.clone()).collect(), scope))
 }
 
-/// The names of the kinds of content that logs tell apart.
+/// The names of the kinds of content in the logs.
 pub fn contents<'a>(logs: impl IntoIterator<Item = &'a Log>) -> &'a [String] {
     let names =
         logs.into_iter().map(|log| log.log.header.contents.as_slice()).max_by_key(|names| names.len());

@@ -1,12 +1,11 @@
-//! Why is the measured hit ratio below the offered one?
+//! Explains why the measured hit ratio is below the offered one.
 //!
-//! Robots know of every offered hit that was a miss what had happened to its object before
-//! ([`MissCause`]); here that becomes sentences. An object that had been a hit and then was not is the mark of a
-//! cache that is too small. One that never was a hit may never have been stored, or was evicted before its first
-//! repeat; it counts as a want of capacity only if something else shows that the cache does forget: evictions,
-//! missed repeats that came much later than those that were hits, hits on some objects of every content type, since
-//! rules of admission would let some types through and others not, or that most of what was offered was delivered as long as
-//! there was room.
+//! For every offered hit that was a miss, robots know the history of its object ([`MissCause`]); this module turns the
+//! causes into sentences. An object that was a hit earlier and then a miss indicates a cache that is too small. An
+//! object that was never a hit may never have been stored, or was evicted before its first repeat. It counts as a
+//! capacity miss only if something else shows that the cache evicts objects: evictions, missed repeats that came much
+//! later than repeats that were hits, hits on some objects of every content type (admission rules would exclude whole
+//! types), or a phase in which most offered hits were delivered while there was room.
 
 use polygraph_stats::{Class, CountAndBytes, MissCause};
 
@@ -14,29 +13,29 @@ use crate::facts::{PhaseFacts, RunFacts};
 use crate::scope::Scope;
 use crate::text::{ms, number};
 
-/// A share of the offered hits below which a loss needs no explanation.
+/// Share of the offered hits below which a loss needs no explanation.
 const NEGLIGIBLE: f64 = 0.02;
-/// Causes below this share of the missed hits are left to the table.
+/// Causes below this share of the missed hits appear only in the table.
 const WORTH_A_SENTENCE: f64 = 0.10;
-/// So large a share of evictions shows that the cache forgets.
+/// Share of evictions that shows that the cache evicts objects.
 const FORGETS: f64 = 0.05;
-/// So large a share of the offered hits of a content type shows that its objects are stored, at least some.
+/// Share of the offered hits of a content type that shows that at least some of its objects are stored.
 const STORES: f64 = 0.02;
-/// Content types with fewer offered hits tell nothing.
+/// Minimum number of offered hits from which conclusions about a content type are drawn.
 const TELLING: u64 = 100;
-/// Or so much later came the missed repeats, in the median.
+/// Ratio of the median ages of missed repeats and hits that shows that the cache evicts objects.
 const LATER: f64 = 2.0;
-/// Fewer values have no median worth a word.
+/// Minimum number of values for a meaningful median.
 const FEW: u64 = 20;
-/// A device that has room delivers at least this share of the offered hits.
+/// Smallest share of the offered hits that a device with free space delivers.
 const MOST: f64 = 0.5;
-/// Phases with fewer offered hits are not compared.
+/// Minimum number of offered hits of phases that are compared.
 const LEAST_OFFERED: u64 = 50;
 
 /// The explanation of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MissExplanation {
-    /// Sentences, the most important first.
+    /// The explanation in sentences, the most important first.
     pub sentences: Vec<String>,
     /// Names of the phases that are compared.
     pub phases: Vec<String>,
@@ -72,7 +71,7 @@ pub fn explain(facts: &RunFacts) -> Option<MissExplanation> {
     Some(MissExplanation { sentences, phases, causes })
 }
 
-/// Percent without decimals, of a share from 0 to 1.
+/// A share from 0 to 1 as a percentage without decimals.
 fn percent(share: f64) -> String {
     format!("{} %", number(Some(100.0 * share), 0))
 }
@@ -81,8 +80,8 @@ fn lost_share(scope: &Scope) -> f64 {
     scope.block.missed_total().count as f64 / scope.block.offered_hits.count.max(1) as f64
 }
 
-/// The first phase before the measured ones that shows that the device delivers most of the offered hits, far more than in
-/// the measured ones, `later`; and the share that it delivered.
+/// The first phase before the measured ones in which the device delivered most of the offered hits, far more than in
+/// the measured phases, `later`; with the share that it delivered.
 fn while_there_was_room<'a>(phases: &'a [PhaseFacts], later: &Scope) -> Option<(&'a str, f64)> {
     let bound = MOST.max(2.0 * (1.0 - lost_share(later)));
     phases.iter().take_while(|phase| !phase.primary).find_map(|phase| {
@@ -93,7 +92,7 @@ fn while_there_was_room<'a>(phases: &'a [PhaseFacts], later: &Scope) -> Option<(
     })
 }
 
-/// The lower end of the confidence interval (95 %) of a share that was seen in `n` cases (Wilson 1927).
+/// The lower end of the 95 % confidence interval of a share that was observed in `n` cases (Wilson 1927).
 fn at_least(share: f64, n: u64) -> f64 {
     const Z: f64 = 1.96;
     if n == 0 {
@@ -133,8 +132,8 @@ fn sentences(scope: &Scope, with_room: Option<(&str, f64)>) -> Vec<String> {
     out
 }
 
-/// The part of objects that a device could have kept. `with_room` is a phase in which it kept them, and the share of the
-/// offered hits that it delivered then.
+/// The share of missed hits that a device could have delivered, with its explanation. `with_room` is a phase in which
+/// the device kept its objects, with the share of the offered hits that it delivered then.
 fn storage(scope: &Scope, evicted: f64, never: f64, with_room: Option<(&str, f64)>) -> (f64, String) {
     let both = evicted + never;
     let forgets = evicted >= FORGETS
@@ -146,20 +145,20 @@ fn storage(scope: &Scope, evicted: f64, never: f64, with_room: Option<(&str, f64
     });
     let text = if scope.block.class(Class::Hit).size.count() == 0 && evicted == 0.0 && with_room.is_none() {
         format!(
-            "No reply came out of a store: if there is a cache in the path at all, it does not keep what it may. {} of the \
-             missed hits were objects that had been delivered whole.",
+            "No reply came from a cache: if there is a cache in the path, it does not store what it is allowed to store. {} of \
+             the missed hits were objects that had been delivered completely.",
             percent(both)
         )
     } else if !forgets {
         format!(
-            "The device does not keep what it may: {} of the missed hits were objects that it had delivered whole, \
-             but never from its store. Look at its limits of object size and its rules of admission.",
+            "The device does not store what it is allowed to store: {} of the missed hits were objects that it had delivered \
+             completely, but never from its cache. Check its limits on object size and its admission rules.",
             percent(both)
         )
     } else if never >= FORGETS {
         format!(
             "The cache is too small: {} of the missed hits were capacity misses, objects that had been hits before ({}) or \
-             that were gone before their first repeat ({}).{before}",
+             that had been evicted before their first repeat ({}).{before}",
             percent(both),
             percent(evicted),
             percent(never)
@@ -173,7 +172,7 @@ fn storage(scope: &Scope, evicted: f64, never: f64, with_room: Option<(&str, f64
     (both, text)
 }
 
-/// True if there are hits on objects of every content type that is asked for often enough.
+/// True if there are hits on objects of every content type that is requested often enough.
 fn stores_some_of_everything(scope: &Scope) -> bool {
     let stores = |hits: u64, offered: u64| hits as f64 >= STORES * offered as f64;
     let mut telling = scope.block.kinds.iter().filter(|kind| kind.offered_hits.count >= TELLING).peekable();
@@ -183,19 +182,19 @@ fn stores_some_of_everything(scope: &Scope) -> bool {
 fn of_cause(cause: MissCause, share: &str) -> String {
     match cause {
         MissCause::Unmarked => format!(
-            "{share} of the missed hits were replies without the marks of our servers, of which nobody can say where \
-             they are from: the device removes X- headers, or answers itself."
+            "{share} of the missed hits were replies without the marks of our servers, so their origin is unknown: the device \
+             removes X- headers or answers requests itself."
         ),
         MissCause::Forbidden => format!(
             "{share} of the missed hits were replies that forbid caching although their objects are cachable: the \
              device changes Cache-Control or Pragma."
         ),
         MissCause::AfterAbort => format!(
-            "{share} of the missed hits followed a transfer that was aborted or failed: the device had no whole copy."
+            "{share} of the missed hits followed a transfer that was aborted or failed: the device had no complete copy."
         ),
         MissCause::InFlight => format!(
-            "{share} of the missed hits were asked for while the first copy was still under way; a device that joins \
-             such requests would have answered them."
+            "{share} of the missed hits were requested while the first copy was still being transferred; a device that \
+             combines such requests would have answered them from that copy."
         ),
         MissCause::Expired => format!(
             "{share} of the missed hits were repeats of copies that had expired: the workload's lifetimes are shorter \
@@ -205,14 +204,14 @@ fn of_cause(cause: MissCause, share: &str) -> String {
             format!("{share} of the missed hits followed a reload, whose reply the device did not store.")
         }
         MissCause::Elsewhere => format!(
-            "{share} of the missed hits were objects that others had asked for before (another loop, process or test), or \
-             in another coding, or too long ago: what became of those transfers is unknown."
+            "{share} of the missed hits were objects last requested by others (another loop, process or test), in another \
+             coding, or too long ago: how those transfers ended is unknown."
         ),
         MissCause::Evicted | MissCause::NeverStored => String::new(),
     }
 }
 
-/// Median milliseconds since the last transfer: of hits, of misses.
+/// Median time since the last transfer in milliseconds: of hits, of misses.
 fn median_ages(scope: &Scope) -> Option<(f64, f64)> {
     let (hits, misses) = (&scope.block.hit_since_transfer_ms, &scope.block.miss_since_transfer_ms);
     if hits.count().min(misses.count()) < FEW {
@@ -224,14 +223,13 @@ fn median_ages(scope: &Scope) -> Option<(f64, f64)> {
 fn ages(scope: &Scope) -> Option<String> {
     let (hit, miss) = median_ages(scope)?;
     Some(format!(
-        "In the median, hits came {} after the last transfer of their object, and repeats of objects that were not \
-         kept {} after it.",
+        "The median time since the last transfer of the object was {} for hits, and {} for repeats of objects that were not kept.",
         ms(Some(hit)),
         ms(Some(miss))
     ))
 }
 
-/// The first and the last of several measured phases.
+/// Compares the first and the last of several measured phases.
 fn comparison(measured: &[(&PhaseFacts, &Scope)]) -> Option<String> {
     let [(first, early), .., (last, late)] = measured else { return None };
     let evicted = |scope: &Scope| {
@@ -239,8 +237,8 @@ fn comparison(measured: &[(&PhaseFacts, &Scope)]) -> Option<String> {
         scope.block.missed[MissCause::Evicted as usize].count as f64 / missed
     };
     Some(format!(
-        "From phase {} to phase {}, the share of offered hits that were missed went from {} to {}, and that of \
-         evicted objects among them from {} to {}.",
+        "From phase {} to phase {}, the share of offered hits that were missed changed from {} to {}, and the share of evicted \
+         objects among them from {} to {}.",
         first.name,
         last.name,
         percent(lost_share(early)),
@@ -317,7 +315,7 @@ mod tests {
         );
         // Too few, or as little as later.
         for early in [early(0, 0), early(3, 0), early(100, 60)] {
-            assert!(told(early, &top).contains("does not keep what it may"));
+            assert!(told(early, &top).contains("does not store what it is allowed to store"));
         }
     }
 
@@ -344,8 +342,8 @@ mod tests {
         assert_eq!(story.sentences[0], "500 of 2,000 offered hits (25 %) were misses.");
         assert_eq!(
             story.sentences.last().unwrap(),
-            "From phase top1 to phase top2, the share of offered hits that were missed went from 10 % to 40 %, and \
-             that of evicted objects among them from 20 % to 88 %."
+            "From phase top1 to phase top2, the share of offered hits that were missed changed from 10 % to 40 %, and \
+             the share of evicted objects among them from 20 % to 88 %."
         );
         let counts: Vec<_> = story.causes.iter().map(|(c, t)| (*c, t[0].count, t[1].count)).collect();
         assert_eq!(counts, [(MissCause::InFlight, 80, 50), (MissCause::Evicted, 20, 350)]);
@@ -377,29 +375,37 @@ mod tests {
             told(&scope)
         };
         assert!(kinds([60, 40]).contains("The cache is too small: 100 %"), "{}", kinds([60, 40]));
-        assert!(kinds([95, 0]).contains("does not keep what it may"), "{}", kinds([95, 0]));
+        assert!(kinds([95, 0]).contains("does not store what it is allowed to store"), "{}", kinds([95, 0]));
     }
 
     #[test]
     fn without_any_hit_there_may_be_no_cache() {
         let mut scope = scope(&[(MissCause::NeverStored, 500)]);
-        assert!(told(&scope).contains("if there is a cache in the path at all"), "{}", told(&scope));
+        assert!(told(&scope).contains("if there is a cache in the path"), "{}", told(&scope));
         scope.block.finish(&polygraph_stats::Finished { class: Class::Hit, ..Default::default() });
-        assert!(told(&scope).contains("The device does not keep what it may: 100 %"), "{}", told(&scope));
+        assert!(
+            told(&scope).contains("The device does not store what it is allowed to store: 100 %"),
+            "{}",
+            told(&scope)
+        );
     }
 
     #[test]
     fn what_is_never_a_hit_is_a_matter_of_capacity_only_with_evidence() {
         let causes = [(MissCause::NeverStored, 400), (MissCause::Evicted, 4)];
         let mut scope = scope(&causes);
-        assert!(told(&scope).contains("does not keep what it may: 100 %"), "{}", told(&scope));
+        assert!(
+            told(&scope).contains("does not store what it is allowed to store: 100 %"),
+            "{}",
+            told(&scope)
+        );
         for i in 0..100 {
             scope.block.since_transfer(true, 5_000 + i);
             scope.block.since_transfer(false, 60_000 + i);
         }
         let text = told(&scope);
         assert!(text.contains("too small: 100 %") && text.contains("first repeat (99 %)"), "{text}");
-        assert!(text.contains("hits came 5,051 ms after") && text.contains("60.1 s after"), "{text}");
+        assert!(text.contains("was 5,051 ms for hits") && text.contains("60.1 s for repeats"), "{text}");
     }
 
     #[test]

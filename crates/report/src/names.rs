@@ -1,8 +1,8 @@
-//! Figures by the names that people use: those of the table, and some short ones.
+//! Figures by full and short names.
 
 use crate::figures::{self, Figure};
 
-/// Short names for what is asked for most.
+/// Short names of frequently used figures.
 const SHORT: [(&str, &str); 9] = [
     ("rptm", "baseline.rptm"),
     ("due_rptm", "baseline.due_rptm"),
@@ -15,7 +15,7 @@ const SHORT: [(&str, &str); 9] = [
     ("err.ratio", "err_xact.ratio"),
 ];
 
-/// No figure of that name.
+/// No figure has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no figure `{name}`{}; `lx --list` lists all", near_hint(near))]
 pub struct UnknownFigure {
@@ -29,11 +29,11 @@ fn near_hint(near: &[String]) -> String {
     if near.is_empty() { String::new() } else { format!(": did you mean {}?", near.join(", ")) }
 }
 
-/// The figure called `name`: one of the table, or a short name with or without an aggregate (`dhr`, `rptm.p95`, `rptm`
-/// for its mean).
+/// The figure `name`: a name of the table, or a short name with or without an aggregate (`dhr`, `rptm.p95`, `rptm` for
+/// its mean).
 ///
 /// # Errors
-/// If there is none.
+/// If there is no such figure.
 pub fn find(name: &str) -> Result<&'static Figure, UnknownFigure> {
     let spelt_out = SHORT.iter().find_map(|(short, long)| {
         let rest = name.strip_prefix(short)?;
@@ -47,7 +47,7 @@ pub fn find(name: &str) -> Result<&'static Figure, UnknownFigure> {
         .ok_or_else(|| UnknownFigure { name: name.to_owned(), near: near(name) })
 }
 
-/// Up to five names that look like `wanted`, the most similar first.
+/// Up to five names similar to `wanted`, the most similar first.
 fn near(wanted: &str) -> Vec<String> {
     let known =
         figures::all().iter().map(|figure| figure.name.as_str()).chain(SHORT.iter().map(|(short, _)| *short));
@@ -59,7 +59,7 @@ fn near(wanted: &str) -> Vec<String> {
     scored.into_iter().take(5).map(|(_, name)| name.to_owned()).collect()
 }
 
-/// The figures that `objects` names: whole names, whole first parts of dotted ones, short ones, or `all`.
+/// The figures that `objects` names: full names, complete first parts of dotted names, short names, or `all`.
 ///
 /// # Errors
 /// If a name selects nothing.

@@ -1,4 +1,4 @@
-//! Whether a device held at a rate: the figures of a run against criteria.
+//! Decides whether a device sustained a rate, by checking the figures of a run against criteria.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,16 +7,16 @@ use crate::figures::value;
 use crate::text;
 use crate::verdict::{FindingSeverity, VerdictOutcome};
 
-/// What a run at one rate measured in its primary phase.
+/// The figures of the primary phase of a run at one rate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RateMeasurement {
-    /// Offered rate, transactions begun per second.
+    /// Offered rate: transactions started per second.
     pub offered: Option<f64>,
-    /// Measured rate, transactions ended per second.
+    /// Measured rate: transactions finished per second.
     pub measured: Option<f64>,
     /// Mean response time in milliseconds.
     pub mean_ms: Option<f64>,
-    /// 95 % of the response times do not exceed it, in milliseconds.
+    /// 95th percentile of the response time in milliseconds.
     pub p95_ms: Option<f64>,
     /// The longest response time in milliseconds.
     pub max_ms: Option<f64>,
@@ -26,14 +26,14 @@ pub struct RateMeasurement {
     pub offered_dhr: Option<f64>,
     /// Failed transactions in percent.
     pub errors: Option<f64>,
-    /// Transactions that ended.
+    /// Number of finished transactions.
     pub ended: u64,
     /// Length of the primary phase in seconds.
     pub seconds: f64,
 }
 
 impl RateMeasurement {
-    /// The figures of a run; nothing but zeros if no phase measured anything.
+    /// The figures of a run; all zero if no phase has statistics.
     pub fn of(facts: &RunFacts) -> RateMeasurement {
         let Some(headline) = &facts.headline else { return RateMeasurement::default() };
         let figure = |name| value(name, &headline.scope);
@@ -52,17 +52,17 @@ impl RateMeasurement {
     }
 }
 
-/// A limit that may depend on what was measured at a low load: `factor` times that, and `more_ms`.
+/// A limit that may depend on the value at low load: `factor` times that value, plus `more_ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TimeLimit {
     /// Multiplier of the value at low load; 0 for a limit that does not depend on it.
     pub factor: f64,
-    /// Milliseconds on top.
+    /// Milliseconds added to the product.
     pub more_ms: f64,
 }
 
 impl TimeLimit {
-    /// The limit in milliseconds, for this value at low load; `None` if it depends on one that is not known.
+    /// The limit in milliseconds, for this value at low load; `None` if it depends on an unknown value.
     pub fn at(self, low_ms: Option<f64>) -> Option<f64> {
         if self.factor == 0.0 {
             Some(self.more_ms)
@@ -72,36 +72,36 @@ impl TimeLimit {
     }
 }
 
-/// When a device holds.
+/// Criteria for a sustained rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PeakCriteria {
     /// Share of failed transactions (0 to 1) that is allowed.
     pub errors: f64,
-    /// Share (0 to 1) by which the measured rate may stay below the offered rate.
+    /// Share (0 to 1) by which the measured rate may be below the offered rate.
     pub rate_gap: f64,
     /// Limit of the mean response time.
     pub mean: Option<TimeLimit>,
-    /// Limit of the time that 95 % of the responses take at most.
+    /// Limit of the 95th percentile of the response time.
     pub p95: Option<TimeLimit>,
-    /// Share of basic transactions (0 to 1) by which the measured hit ratio may stay below the offered one.
+    /// Share of basic transactions (0 to 1) by which the measured hit ratio may be below the offered one.
     pub dhr_gap: Option<f64>,
 }
 
-/// What a run says of its rate.
+/// The judgement of a run at a rate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RateJudgement {
-    /// The device held.
+    /// The device sustained the rate.
     Held,
-    /// It did not; why, in sentences.
+    /// The device did not sustain the rate; the reasons, in sentences.
     Failed(Vec<String>),
-    /// The bench did not do its part; why, in sentences.
+    /// The bench was the limit; the reasons, in sentences.
     Void(Vec<String>),
-    /// The run was too short for any judgement; why, in sentences.
+    /// The run was too short for a judgement; the reasons, in sentences.
     TooShort(Vec<String>),
 }
 
 impl PeakCriteria {
-    /// Judges a run. `low` is what was measured at low load; without it, limits that depend on it are not applied.
+    /// Judges a run. `low` has the figures at low load; without it, limits that depend on them are not applied.
     pub fn judge(&self, facts: &RunFacts, low: Option<&RateMeasurement>) -> RateJudgement {
         let verdict = &facts.verdict;
         let findings = || {
@@ -128,7 +128,7 @@ impl PeakCriteria {
         }
     }
 
-    /// What speaks against a run with these figures.
+    /// The criteria that a run with these figures does not meet, in sentences.
     pub fn against(&self, run: &RateMeasurement, low: Option<&RateMeasurement>) -> Vec<String> {
         let mut reasons = Vec::new();
         if let Some(errors) = run.errors.filter(|errors| *errors > self.errors * 100.0) {
@@ -138,7 +138,7 @@ impl PeakCriteria {
             && measured < offered * (1.0 - self.rate_gap)
         {
             let (offered, measured) = (text::short(Some(offered)), text::short(Some(measured)));
-            reasons.push(format!("{measured} transactions/s ended of {offered}/s begun"));
+            reasons.push(format!("{measured} of {offered} transactions/s finished"));
         }
         let mut time = |what: &str, limit: Option<TimeLimit>, pick: fn(&RateMeasurement) -> Option<f64>| {
             let limit = limit.and_then(|limit| limit.at(low.and_then(pick)));
@@ -155,7 +155,7 @@ impl PeakCriteria {
             && measured < offered - gap * 100.0
         {
             reasons.push(format!(
-                "{measured:.1} % hits of {offered:.1} % offered, more than {:.1} points below",
+                "{measured:.1} % hits, more than {:.1} points below the offered {offered:.1} %",
                 gap * 100.0
             ));
         }
@@ -217,7 +217,7 @@ mod tests {
             (
                 CRITERIA,
                 RateMeasurement { measured: Some(96.0), ..good.clone() },
-                Some("96.0 transactions/s ended of 100/s begun"),
+                Some("96.0 of 100 transactions/s finished"),
             ),
             (
                 CRITERIA,
@@ -228,7 +228,7 @@ mod tests {
             (
                 CRITERIA,
                 RateMeasurement { dhr: Some(49.0), ..good.clone() },
-                Some("49.0 % hits of 55.0 % offered, more than 5.0 points below"),
+                Some("49.0 % hits, more than 5.0 points below the offered 55.0 %"),
             ),
             (no_dhr, RateMeasurement { dhr: Some(1.0), ..good.clone() }, None),
             (CRITERIA, RateMeasurement { dhr: None, mean_ms: None, ..good.clone() }, None),

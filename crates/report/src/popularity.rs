@@ -1,4 +1,5 @@
-//! Popularity of objects by rank: how often the most popular object was asked for, the second, and so on.
+//! Popularity of objects by rank: the number of requests for the most popular object, the second most popular one, and
+//! so on.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,7 +11,7 @@ use polygraph_stats::Histogram;
 
 use crate::facts::RunFacts;
 
-/// Ranks differ by at least this factor from point to point: no more can be seen.
+/// Smallest ratio of the ranks of neighbouring points; smaller distances would not be visible.
 const STEP: f64 = 1.03;
 /// Euler's constant, for harmonic numbers.
 const EULER: f64 = 0.577_215_664_9;
@@ -18,7 +19,7 @@ const EULER: f64 = 0.577_215_664_9;
 /// A curve of requests over ranks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Curve {
-    /// Rank, from 1, and requests for the object of that rank; ranks ascend.
+    /// Ranks, from 1 in ascending order, with the number of requests for the object of each rank.
     pub points: Vec<(f64, f64)>,
     /// Number of requests.
     pub requests: f64,
@@ -27,7 +28,7 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// The curve of all that robots asked for in a run; `None` if they counted nothing.
+    /// The curve of all requests of the robots in a run; `None` if nothing was counted.
     pub fn of_run(facts: &RunFacts) -> Option<Curve> {
         Curve::of_ordinals(&facts.client.as_ref()?.total.as_ref()?.block.ordinals)
     }
@@ -42,7 +43,7 @@ impl Curve {
         bins.reverse();
         let mut points: Vec<(f64, f64)> = Vec::new();
         for (first, n, count) in bins {
-            // The largest bin may be filled in part: there is one object at least.
+            // The largest bin may be filled only partly, but has at least one object.
             let rank = (count as f64 / (n + 1 - first) as f64).max(1.0);
             if points.last().is_none_or(|&(last, _)| rank >= last * STEP) {
                 points.push((rank, n as f64));
@@ -70,8 +71,8 @@ impl Curve {
         (objects > 0).then_some(Curve { points, requests, objects: objects as f64 })
     }
 
-    /// The curve of a trace: the URLs of `path`, one a line, or an access log of Squid or in the common log format. Lines that are
-    /// empty or begin with `#` do not count.
+    /// The curve of a trace: the URLs of `path`, one per line, or an access log of Squid or in the common log format.
+    /// Empty lines and lines that begin with `#` are ignored.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -90,15 +91,15 @@ impl Curve {
         Ok(Curve::of_counts(counts.into_values().collect()))
     }
 
-    /// As many requests for as many objects by Zipf's law: requests fall off as 1/rank.
+    /// The same number of requests for the same number of objects by Zipf's law: requests are proportional to 1/rank.
     #[must_use]
     pub fn zipf(&self) -> Curve {
         let top = self.requests / (self.objects.ln() + EULER).max(1.0);
         self.law(|rank| top / rank)
     }
 
-    /// As many requests for as many objects if each repeat is for any known object with the same probability: those that
-    /// are known for longer are asked for more often.
+    /// The same number of requests for the same number of objects if each repeat requests any known object with the
+    /// same probability: objects that have been known for longer are requested more often.
     #[must_use]
     pub fn uniform(&self) -> Curve {
         let repeats_per_object = (self.requests - self.objects) / self.objects;

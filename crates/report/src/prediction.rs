@@ -1,4 +1,4 @@
-//! What a simulation said of a run beside what was measured. The manifest of the run keeps it.
+//! Predicted figures of a run beside the measured ones. The manifest of the run contains them.
 
 use std::fmt::Write;
 
@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::text;
 
-/// A figure twice; `None` where it is undefined.
+/// A figure, measured and predicted; `None` where it is undefined.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredAndPredicted {
-    /// In the run.
+    /// Value in the run.
     pub measured: Option<f64>,
-    /// In the simulation.
+    /// Value in the simulation.
     pub predicted: Option<f64>,
 }
 
-/// A phase that was measured and predicted.
+/// The measured and predicted figures of a phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PredictedPhase {
-    /// Its name.
+    /// Name of the phase.
     pub phase: String,
     /// Replies per second.
     pub rep_rate: MeasuredAndPredicted,
@@ -30,14 +30,14 @@ pub struct PredictedPhase {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum RunPrediction {
-    /// It was made.
+    /// There is a prediction.
     Made {
         /// The model of the device.
         device: String,
         /// The phases of the run.
         phases: Vec<PredictedPhase>,
     },
-    /// It was not.
+    /// There is no prediction.
     LeftOut {
         /// Why there is no prediction.
         left_out: String,
@@ -45,7 +45,7 @@ pub enum RunPrediction {
 }
 
 impl RunPrediction {
-    /// A table for the console, or why there is none.
+    /// A table for the console, or the reason why there is no prediction.
     pub fn text(&self) -> String {
         let (device, phases) = match self {
             RunPrediction::Made { device, phases } => (device, phases),
@@ -65,7 +65,7 @@ impl RunPrediction {
         out
     }
 
-    /// The same as cells of a page: the phase, then replies per second and hit ratio, each measured and predicted.
+    /// The rows of the table on a page: the phase, then replies per second and hit ratio, each measured and predicted.
     pub(crate) fn rows(&self) -> Vec<Vec<String>> {
         let RunPrediction::Made { phases, .. } = self else { return Vec::new() };
         let cells = |it: &PredictedPhase| {

@@ -29,13 +29,13 @@ pub enum RunError {
         /// The directory.
         path: String,
     },
-    /// A log cannot be used.
+    /// A log is unreadable.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// The logs do not make a run.
+    /// The logs cannot be folded.
     #[error(transparent)]
     Fold(#[from] FoldError),
-    /// The same, of logs that are folded as they are read.
+    /// Logs that are folded while they are read cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
 }
@@ -43,20 +43,20 @@ pub enum RunError {
 /// A run.
 #[derive(Debug)]
 pub struct Run {
-    /// Where it is.
+    /// Path of the run.
     pub path: PathBuf,
-    /// What its logs say, those of all processes of both sides.
+    /// Facts from the logs of all processes of both sides.
     pub facts: RunFacts,
     /// `manifest.json` of the directory, if there is one that can be read.
     pub manifest: Option<Value>,
 }
 
-/// A run with its logs, for those who need every interval: whole logs take much memory.
+/// A run with its logs, for callers that need every interval. Complete logs take much memory.
 #[derive(Debug)]
 pub struct WholeRun {
     /// The run.
     pub run: Run,
-    /// Its logs.
+    /// Logs of the run.
     pub logs: Vec<Log>,
 }
 
@@ -72,7 +72,7 @@ impl WholeRun {
     /// Reads the run at `path`: a result directory with its logs and its manifest, or a single log.
     ///
     /// # Errors
-    /// If there is no log, or one cannot be used at all.
+    /// If there is no log, or a log is unreadable.
     pub fn open(path: &Path) -> Result<WholeRun, RunError> {
         let logs = logs_at(path)?.iter().map(|path| Log::open(path)).collect::<Result<Vec<_>, _>>()?;
         Ok(WholeRun { run: Run::of(path, fold(&logs)?), logs })
@@ -80,15 +80,15 @@ impl WholeRun {
 }
 
 impl Run {
-    /// Folds the run at `path` as it is read: a result directory with its logs and its manifest, or a single log.
+    /// Folds the run at `path` while it is read: a result directory with its logs and its manifest, or a single log.
     ///
     /// # Errors
-    /// If there is no log, or one cannot be used at all.
+    /// If there is no log, or a log is unreadable.
     pub fn open(path: &Path) -> Result<Run, RunError> {
         Ok(Run::of(path, fold_files(&logs_at(path)?)?))
     }
 
-    /// The run at `path` whose logs say this.
+    /// The run at `path` with these facts.
     pub fn of(path: &Path, facts: RunFacts) -> Run {
         let manifest = std::fs::read(path.join(MANIFEST)).ok();
         Run {
@@ -98,7 +98,7 @@ impl Run {
         }
     }
 
-    /// Its name for people: the last part of its path.
+    /// Name for people: the last part of the path.
     pub fn name(&self) -> String {
         let last = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
         // `.` and `..` have names, too.
@@ -123,10 +123,10 @@ impl Run {
     }
 }
 
-/// Name of the file that says what a result directory holds.
+/// Name of the file that describes a result directory.
 pub const MANIFEST: &str = "manifest.json";
 
-/// The logs of a run: of its result directory, or itself.
+/// The logs of a run: those of a result directory, or the log itself.
 fn logs_at(path: &Path) -> Result<Vec<PathBuf>, RunError> {
     if path.is_dir() { logs_in(path) } else { Ok(vec![path.to_owned()]) }
 }
@@ -134,7 +134,7 @@ fn logs_at(path: &Path) -> Result<Vec<PathBuf>, RunError> {
 /// The logs in a result directory, in the order of their names.
 ///
 /// # Errors
-/// If there are none.
+/// If there are no logs.
 pub fn logs_in(directory: &Path) -> Result<Vec<PathBuf>, RunError> {
     let path = || directory.display().to_string();
     let entries = std::fs::read_dir(directory).map_err(|source| RunError::Io { path: path(), source })?;

@@ -1,13 +1,13 @@
-//! What a figure is computed from: everything counted by some processes over some time.
+//! The data from which figures are computed: everything that some processes counted over some time.
 
 use polygraph_stats::{Block, ClassStats, Histogram, Interval, PlannedPhase};
 
 /// Names and goals of phases.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PhaseGoals {
-    /// Names: those of concurrent phases are joined with `&`, those of sequential ones with `|`.
+    /// Names; those of concurrent phases are joined with `&`, those of sequential phases with `|`.
     pub name: String,
-    /// One of them is a phase that the workload measures.
+    /// Whether the workload measures one of the phases.
     pub primary: bool,
     /// Planned duration in seconds.
     pub duration_s: Option<f64>,
@@ -15,7 +15,7 @@ pub struct PhaseGoals {
     pub xactions: Option<u64>,
     /// Planned fill of the cache in bytes.
     pub fill_bytes: Option<u64>,
-    /// Errors that end the test: below 1 a share, from 1 on a number.
+    /// Errors that end the test: a share if below 1, otherwise a number.
     pub errors: Option<f64>,
 }
 
@@ -33,7 +33,8 @@ impl From<&PlannedPhase> for PhaseGoals {
 }
 
 impl PhaseGoals {
-    /// Adds another plan; durations are combined as told, numbers add, and of shares the larger one counts.
+    /// Adds another plan. `seconds` combines the durations; numbers are added, and the larger of two shares
+    /// counts.
     fn join(&mut self, other: &PhaseGoals, sign: char, seconds: fn(f64, f64) -> f64) {
         if !self.name.split(sign).any(|name| name == other.name) {
             self.name = format!("{}{sign}{}", self.name, other.name);
@@ -47,7 +48,7 @@ impl PhaseGoals {
     }
 }
 
-/// Plans of two scopes together, unless one has none.
+/// The combined plan of two scopes; `None` unless both have a plan.
 fn join(mine: &mut Option<PhaseGoals>, other: &Option<PhaseGoals>, sign: char, seconds: fn(f64, f64) -> f64) {
     match (mine.as_mut(), other) {
         (Some(plan), Some(other)) => plan.join(other, sign, seconds),
@@ -57,26 +58,27 @@ fn join(mine: &mut Option<PhaseGoals>, other: &Option<PhaseGoals>, sign: char, s
 
 /// A folded block with its duration and the health of the processes that filled it.
 ///
-/// Scopes combine in two ways. *Concurrent* scopes (the same phase of several processes) have the longer of
-/// the two durations; *sequential* ones (phases of one process) add theirs. Counts add either way.
+/// Scopes are combined in two ways. The combination of *concurrent* scopes (the same phase of several processes) has
+/// the longer of the two durations; that of *sequential* scopes (phases of one process) has their sum. Counts are added
+/// in both cases.
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
     /// Number of logs.
     pub logs: u64,
     /// Duration in seconds.
     pub seconds: f64,
-    /// What was counted.
+    /// Statistics of the scope.
     pub block: Block,
     /// All classes of `block` together.
     pub all: ClassStats,
     /// Processor time of all event loops, in seconds.
     pub cpu_seconds: f64,
-    /// Share of the duration (0 to 1) that the busiest event loop was at work. The busiest loop is chosen anew
-    /// in each interval, so this is an upper bound where several loops share the load.
+    /// Share of the duration (0 to 1) in which the busiest event loop was working. The busiest loop may be another one
+    /// in each interval, so this is an upper bound if several loops share the load.
     pub busiest_share: Option<f64>,
     /// Resident memory in bytes: the largest of each process, summed over processes.
     pub rss_bytes: u64,
-    /// What was planned for the phases of the scope, if it is made of whole phases.
+    /// The plan of the phases of the scope, if it consists of complete phases.
     pub plan: Option<PhaseGoals>,
     /// The largest step of the time-of-day clock within an interval, in nanoseconds, with its sign.
     pub clock_step_ns: i64,
@@ -140,7 +142,7 @@ impl Scope {
         };
     }
 
-    /// Number of transactions that ended, well or not.
+    /// Number of finished transactions, successful or not.
     pub fn ended_count(&self) -> u64 {
         self.block.ok_count() + self.block.failed_count()
     }
@@ -181,7 +183,7 @@ impl ScopeBuilder {
         scope.note_clock_step(interval.clock_step_ns);
     }
 
-    /// What has been added.
+    /// The scope of all added intervals.
     pub fn scope(self) -> Scope {
         let ScopeBuilder { mut scope, busiest_ns } = self;
         scope.logs = 1;

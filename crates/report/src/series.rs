@@ -10,10 +10,10 @@ use polygraph_stats::{Histogram, Interval};
 use crate::figures;
 use crate::scope::{Scope, ScopeBuilder};
 
-/// No series has more points.
+/// Maximum number of points of a series.
 pub const MAX_POINTS: usize = 600;
 
-/// Lengths of windows in seconds, for people to read.
+/// Lengths of windows in seconds: round values for people.
 const WINDOWS: [f64; 14] =
     [1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0];
 
@@ -48,14 +48,14 @@ pub const FIGURES: [&str; 27] = [
     "errors.no_descriptor.count",
 ];
 
-/// One window.
+/// A window of a series.
 #[derive(Clone, Debug)]
 pub struct SeriesPoint {
     /// Middle of the window in seconds since the start of the run.
     pub at_s: f64,
-    /// Seconds in it that are covered by intervals.
+    /// Seconds of the window that intervals cover.
     pub seconds: f64,
-    /// Response times of all good replies, counted in the bins of [`bin_edges_ms`].
+    /// Response times of all successful transactions, counted in the bins of [`bin_edges_ms`].
     pub heat: Vec<u64>,
     /// Values in the order of [`FIGURES`]; `None` where undefined.
     values: Vec<Option<f64>>,
@@ -81,8 +81,8 @@ const FIRST_BIN_US: f64 = 10.0;
 /// Number of bins: 0.01 ms to 1000 s.
 const BINS: usize = 8 * BINS_PER_DECADE;
 
-/// Limits of the bins of [`SeriesPoint::heat`] in milliseconds: ascending, one more than there are bins. What is below the first or
-/// above the last one is in the outermost bins.
+/// Edges of the bins of [`SeriesPoint::heat`] in milliseconds: ascending, one more than there are bins. Values below
+/// the first or above the last edge are counted in the outermost bins.
 pub fn bin_edges_ms() -> Vec<f64> {
     (0..=BINS).map(|i| FIRST_BIN_US * 1e-3 * 10f64.powf(i as f64 / BINS_PER_DECADE as f64)).collect()
 }
@@ -100,14 +100,14 @@ fn heat(rptm_us: &Histogram) -> Vec<u64> {
 /// The windows of one side, filled in order of time.
 pub(crate) struct SeriesBuilder {
     window_s: f64,
-    /// The number of the current window, and what each log has counted in it.
+    /// The number of the current window, with the statistics of each log in it.
     current: u64,
     counting: BTreeMap<usize, ScopeBuilder>,
     points: Vec<SeriesPoint>,
 }
 
 impl SeriesBuilder {
-    /// Windows of so many seconds; infinitely long ones give no points.
+    /// Creates a series of windows of this length in seconds; an infinite length yields no points.
     pub fn new(window_s: f64) -> SeriesBuilder {
         SeriesBuilder { window_s, current: 0, counting: BTreeMap::new(), points: Vec::new() }
     }

@@ -1,4 +1,4 @@
-//! The summary of a process with only one side: figures, the verdict as far as this side knows it, and what to do next.
+//! The summary of a process with only one side: figures, the verdict as far as this side can judge, and the next step.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::text::{bytes, ms, number};
 const KEEP_LOGS: &str =
     "use --log FILE on both sides, then `polygraph report CLIENT.log SERVER.log` for a verdict";
 
-/// The statistics of a side so far, which needs no log for them.
+/// The statistics of a side so far, collected without a log.
 #[derive(Debug, Default)]
 pub struct SideSummary {
     total: Option<Interval>,
@@ -32,7 +32,7 @@ impl SideSummary {
         }
     }
 
-    /// The summary of the client side. With a log it includes a verdict, as far as robots know.
+    /// The summary of the client side. With a log it includes a verdict as far as the client side can judge.
     pub fn of_client(&self, log: Option<&Path>) -> String {
         let facts = log.and_then(|log| fold_files(&[log.to_owned()]).ok());
         let (Some(log), Some(facts)) = (log, facts) else {
@@ -43,7 +43,7 @@ impl SideSummary {
             log.display()
         );
         format!(
-            "\nAs far as the robots know:\n{}{}",
+            "\nJudged by the client side alone:\n{}{}",
             summary_text(&facts, &[("log", log)]),
             row("next", &next)
         )
@@ -64,7 +64,7 @@ impl SideSummary {
         let Some(Interval { block, .. }) = &self.total else {
             let nothing = match side {
                 Side::Client => "no request was sent",
-                Side::Server => "no request arrived: does the device, or the client, know this address?",
+                Side::Server => "no request arrived: check that the device or the client uses this address",
             };
             return row("requests", nothing);
         };

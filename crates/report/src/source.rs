@@ -1,4 +1,4 @@
-//! Where records come from: a log in memory, or a file that is read as it is folded, so that the report of a long run
+//! Sources of records: a log in memory, or a file that is folded while it is read, so that the report of a long run
 //! needs no more memory than that of a short one.
 
 use std::borrow::Cow;
@@ -11,9 +11,9 @@ use polygraph_stats::{Header, LogReader, NextRecord, ReadLog, Record};
 
 use crate::log::Log;
 
-/// The records of one log, one after the other.
+/// Iterates over the records of one log.
 pub(crate) enum RecordSource<'a> {
-    /// A log that was read before.
+    /// A log in memory.
     Memory {
         /// The log.
         log: &'a Log,
@@ -46,7 +46,7 @@ impl<'a> RecordSource<'a> {
     /// The records of the log at `path`.
     ///
     /// # Errors
-    /// If nothing of it can be used.
+    /// If the log is unreadable.
     pub fn open(path: &Path) -> Result<RecordSource<'static>, LogError> {
         let name = path.display().to_string();
         let extent_ns = extent(path)?;
@@ -73,7 +73,7 @@ impl<'a> RecordSource<'a> {
         }
     }
 
-    /// What the run is.
+    /// Header of the log, which describes the run.
     pub fn header(&self) -> &Header {
         match self {
             RecordSource::Memory { log, .. } => &log.log.header,
@@ -103,7 +103,7 @@ impl<'a> RecordSource<'a> {
         }
     }
 
-    /// What is missing or damaged, in sentences; only after the last record.
+    /// Missing or damaged parts, in sentences; known only after the last record.
     pub fn missing(&self) -> Vec<String> {
         match self {
             RecordSource::Memory { log, .. } => log.log.missing.clone(),

@@ -1,4 +1,4 @@
-//! The end of a run on the console.
+//! The summary of a run on the console.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -8,8 +8,8 @@ use crate::figures::value;
 use crate::text::{duration, ms, number, times};
 use crate::{correctness, misses};
 
-/// Verdict with reasons, load, response time, hit ratio, errors, and where things are: `places` are pairs of
-/// what and where, for example `("report", path)`.
+/// The summary: verdict with reasons, load, response time, hit ratio, errors, and paths. `places` has names with paths,
+/// for example `("report", path)`.
 pub fn summary_text(facts: &RunFacts, places: &[(&str, &Path)]) -> String {
     let mut out = facts.verdict.text();
     let mut row = |name: &str, text: String| {
@@ -25,7 +25,7 @@ pub fn summary_text(facts: &RunFacts, places: &[(&str, &Path)]) -> String {
         row(
             "load",
             format!(
-                "{} requests/s offered, {} good replies/s, {} failed/s",
+                "{} requests/s offered, {}/s succeeded, {}/s failed",
                 fixed("req_rate", 2),
                 fixed("ok_xact.rate", 2),
                 fixed("err_xact.rate", 2)

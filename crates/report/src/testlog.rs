@@ -10,24 +10,24 @@ use crate::log::Log;
 
 const SECOND: f64 = 1e9;
 
-/// What to simulate. Change what a test is about.
+/// The parameters of a simulated log. Tests change the relevant ones.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// Starts per second.
+    /// Planned starts per second.
     pub rate: f64,
-    /// Started in reality, as a share of `rate`.
+    /// Actual starts as a share of `rate`.
     pub started_share: f64,
-    /// Transactions of the largest pages; pages of 1 to so many come at random.
+    /// Transactions of the largest pages; sizes of pages are random from 1 to this number.
     pub page: u64,
-    /// The parts of a page are asked for when the page has been answered, not together with it.
+    /// Whether the parts of a page are requested when the page has been answered, not together with it.
     pub parts_wait: bool,
-    /// What the device can do per second.
+    /// Transactions that the device can serve per second.
     pub capacity: f64,
-    /// Concurrent transactions that the robots allow themselves.
+    /// Limit of concurrent transactions.
     pub open_limit: usize,
     /// Lengths of the phases warm, meas and cool in seconds.
     pub phases: [f64; 3],
-    /// Share of the time that the busiest loop is at work.
+    /// Share of the time in which the busiest loop is working.
     pub busy: f64,
     /// Lateness of every start in microseconds.
     pub late_us: u64,
@@ -37,42 +37,43 @@ pub struct Run {
     pub clock_step_ns: i64,
     /// Every n-th transaction has this error.
     pub error: Option<(usize, ErrorKind)>,
-    /// But only from so many seconds on.
+    /// Second from which this error occurs.
     pub error_from: f64,
-    /// One of so many replies is not verified.
+    /// One in this many replies is not verified.
     pub unverified: Option<u64>,
-    /// And every m-th this one.
+    /// Every m-th transaction has this error.
     pub second_error: Option<(usize, ErrorKind)>,
-    /// Servers count this error so many times in each interval.
+    /// Servers count this error this many times in each interval.
     pub server_error: Option<(u64, ErrorKind)>,
-    /// But only in intervals that begin before this second.
+    /// The server error occurs only in intervals that start before this second.
     pub server_error_until: f64,
-    /// The robots compare bodies.
+    /// Whether the robots compare bodies.
     pub verify: bool,
-    /// Robots compare whole bodies, not only their first bytes.
+    /// Whether robots compare complete bodies, not only their first bytes.
     pub compare: bool,
-    /// Transactions of all classes, pages, kinds of content, look-ups and whatever else the models have; and a
-    /// cache that is too small.
+    /// Whether the log has transactions of all classes, pages, kinds of content, look-ups and all other features of the
+    /// models, and a cache that is too small.
     pub rich: bool,
-    /// Intervals that begin between these seconds are not written.
+    /// Intervals that start between these seconds are not written.
     pub lost: Option<(f64, f64)>,
-    /// When the client and the server stand still, in seconds.
+    /// Stalls of the client and the server, in seconds.
     pub stalls: [Option<(f64, f64)>; 2],
-    /// How the log ends; `None` is a killed process.
+    /// The end of the log; `None` for a killed process.
     pub end: Option<EndReason>,
-    /// The process ends after so many seconds, whatever the plan says.
+    /// The process ends after this many seconds, regardless of the plan.
     pub stop_at: Option<f64>,
-    /// The device is cold: so many seconds into the run only a share 1/e of the hits is still missed.
+    /// The device starts with an empty cache: after this many seconds only a share 1/e of the hits is still missed.
     pub cold: Option<f64>,
-    /// Mean response times of hits and of all else in seconds.
+    /// Mean response times of hits and of all other transactions in seconds.
     pub means: [f64; 2],
     /// Standard deviation of response times as a share of their mean.
     pub spread: f64,
-    /// Response times wander together: by this share of the mean (a standard deviation), and for so many seconds.
+    /// Correlated variation of response times: standard deviation as a share of the mean, and correlation time in
+    /// seconds.
     pub wander: Option<(f64, f64)>,
     /// The text of the workload.
     pub workload_text: String,
-    /// Changes the random numbers.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
@@ -121,9 +122,9 @@ struct Xact {
     size: u64,
     offered_hit: bool,
     error: Option<ErrorKind>,
-    /// Parts of the page that begins with it.
+    /// Number of parts of the page that starts with this transaction.
     page: Option<u64>,
-    /// It was launched by the clock, not for a part of a page.
+    /// Whether it was launched by the clock, not as a part of a page.
     direct: bool,
 }
 
@@ -144,7 +145,7 @@ impl Rng {
     }
 }
 
-/// A factor that wanders about 1: an autoregressive process of first order, second by second.
+/// A factor that varies around 1: an autoregressive process of first order with steps of a second.
 struct Wander {
     rng: Rng,
     process: Option<(f64, f64)>,
@@ -175,7 +176,7 @@ impl Run {
         read("client.log", &self.bytes(Side::Client))
     }
 
-    /// The server's log: what the client's misses look like from there.
+    /// The server's log of the client's misses.
     pub fn server(&self) -> Log {
         read("server.log", &self.bytes(Side::Server))
     }
@@ -219,7 +220,7 @@ impl Run {
                 d if d < 0.80 => (Class::Miss, self.means[1]),
                 _ => (Class::Uncachable, self.means[1]),
             };
-            // Three uniform numbers have a standard deviation of 1/2 together.
+            // The sum of three uniform numbers has a standard deviation of 1/2.
             let spread = (rng.unit() + rng.unit() + rng.unit() - 1.5) * 2.0 * self.spread + 1.0;
             let mean = mean * wander.at(now);
             running.retain(|end| *end > begin);
@@ -234,7 +235,7 @@ impl Run {
             if running.len() >= self.open_limit {
                 (error, end) = (Some(ErrorKind::TooManyOpen), begin);
             } else if begin <= now {
-                // Parts that wait do not queue at the device: their time has not come.
+                // Parts that wait do not queue at the device, because they are not due yet.
                 served = f64::max(served, begin) + 1.0 / self.capacity;
                 end += served - begin;
             }
@@ -248,7 +249,7 @@ impl Run {
         all
     }
 
-    /// The log of one side as it would be on disk.
+    /// The bytes of the log of one side.
     pub fn bytes(&self, side: Side) -> Vec<u8> {
         match side {
             Side::Client => self.written(side),
@@ -260,7 +261,7 @@ impl Run {
         let mut xacts = self.xacts();
         if side == Side::Server {
             xacts.retain(|x| x.class != Class::Hit);
-            // What only robots can see.
+            // Statistics that only robots have.
             for x in &mut xacts {
                 x.error = x.error.filter(|kind| kind.sides() != Sides::Client);
             }
@@ -383,7 +384,7 @@ impl Run {
             }
             block.reads.record(x.size);
             block.writes.record(250);
-            // Objects are asked for once, or then twice, half of those three times, and so on.
+            // Objects are requested once or twice, half of these three times, and so on.
             let again = 2 + u64::from(block.ok_count().trailing_zeros());
             block.ordinals.record(if x.offered_hit { again } else { 1 });
             if self.verify {
@@ -457,7 +458,7 @@ fn evidence(at_ns: u64) -> Evidence {
         .fact(fact::HEADER, "Via: 1.1 <device>")
 }
 
-/// A transaction of a full workload: every eighth is of a special class, the third of the offered hits is lost.
+/// A transaction of a full workload: every eighth is of a special class, and a third of the offered hits is missed.
 fn rich(block: &mut Block, done: Finished, at_ns: u64) {
     let n = block.ok_count();
     let special: Vec<Class> = Class::ALL.into_iter().filter(|class| !class.is_basic()).collect();

@@ -1,14 +1,14 @@
-//! Numbers, times and commands as people read them.
+//! Numbers, times and commands as text for people.
 
 use std::borrow::Cow;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// What stands for an undefined value.
+/// The text for an undefined value.
 pub const UNDEFINED: &str = "–";
 
-/// A number with so many decimals, thousands apart; a dash if it is undefined.
+/// A number with the given number of decimals and separated thousands; a dash if it is undefined.
 pub fn number(value: Option<f64>, decimals: usize) -> String {
     let Some(value) = value else { return UNDEFINED.to_owned() };
     let plain = format!("{:.decimals$}", value.abs());
@@ -40,7 +40,7 @@ pub fn short(value: Option<f64>) -> String {
     number(value, decimals)
 }
 
-/// A time in milliseconds with its unit: in seconds from ten seconds on, in µs below a tenth of a millisecond.
+/// A time given in milliseconds, with a unit: seconds from ten seconds on, µs below a tenth of a millisecond.
 pub fn ms(value: Option<f64>) -> String {
     match value {
         None => UNDEFINED.to_owned(),
@@ -60,7 +60,7 @@ pub fn in_unit(ms: Option<f64>) -> (String, &'static str) {
     }
 }
 
-/// A number of bytes in the largest fitting binary unit.
+/// A number of bytes in the largest suitable binary unit.
 pub fn bytes(value: Option<f64>) -> String {
     let Some(mut size) = value else { return UNDEFINED.to_owned() };
     for unit in ["bytes", "KB", "MB", "GB"] {
@@ -88,8 +88,8 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// Lines of a table with aligned columns: the first `left` ones to the left, all others, which are numbers, to the right.
-/// All rows have as many cells as the first one.
+/// Lines of a table with aligned columns: the first `left` columns to the left, all others, which are numbers, to the
+/// right. All rows must have as many cells as the first one.
 pub fn aligned<'a>(rows: impl Iterator<Item = &'a [String]> + Clone, left: usize) -> Vec<String> {
     let count = rows.clone().next().map_or(0, <[String]>::len);
     let width = |column: usize| rows.clone().map(|row| row[column].chars().count()).max().unwrap_or(0);
@@ -109,13 +109,14 @@ pub fn times(count: u64) -> String {
     if count == 1 { "once".to_owned() } else { format!("{} times", number(Some(count as f64), 0)) }
 }
 
-/// A text as a cell of a table that spreadsheets open: what would be taken for a formula there begins with an apostrophe.
+/// A text as a cell of a table for spreadsheets: text that a spreadsheet would read as a formula is prefixed with an
+/// apostrophe.
 pub fn harmless_cell(text: &str) -> Cow<'_, str> {
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err();
     if is_formula { format!("'{text}").into() } else { text.into() }
 }
 
-/// The same as it stands in a line of comma-separated values (RFC 4180).
+/// The same, quoted for a line of comma-separated values (RFC 4180).
 pub fn csv_cell(text: &str) -> Cow<'_, str> {
     let cell = harmless_cell(text);
     if cell.contains([',', '"', '\n', '\r']) {
@@ -133,7 +134,7 @@ pub fn time_of_day(unix_ns: u64) -> String {
     }
 }
 
-/// A command line that a shell takes.
+/// A command line quoted for a shell.
 pub fn command(words: &[String]) -> String {
     let quoted = |word: &String| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+%@".contains(c);

@@ -14,7 +14,7 @@ pub(crate) const OVERLOADED: &str = "did not sustain the load";
 pub enum VerdictOutcome {
     /// The device sustained the load, and the bench kept up.
     Valid,
-    /// The bench, not the device, was the limit: the figures say nothing about the device.
+    /// The bench, not the device, was the limit: the figures do not describe the device.
     #[default]
     Invalid,
     /// The device did not sustain the load.

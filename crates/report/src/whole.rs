@@ -1,17 +1,17 @@
-//! Files that are whole or not there.
+//! Files that are written completely or not at all.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Writes a file that nobody ever sees half of: it is written under another name beside its own, and then renamed. If that
-/// fails, what was there before is still there, and nothing else is. What is no file, like a terminal or a pipe, is written
-/// as it is.
+/// Writes a file atomically: the data is written under another name in the same directory, and the file is then
+/// renamed. If this fails, an existing file is unchanged, and no other file is left. Targets that are not regular
+/// files, such as terminals and pipes, are written directly.
 ///
 /// # Errors
-/// If it cannot be written, for example because the disk is full.
+/// If the file cannot be written, for example because the disk is full.
 pub fn write_whole(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
-    // A link goes on to lead where it led.
+    // A symbolic link keeps its target.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     if target.metadata().is_ok_and(|there| !there.is_file()) {
         return fs::write(target, content);
@@ -23,7 +23,7 @@ pub fn write_whole(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
         .and_then(|mut file| file.write_all(content.as_ref()))
         .and_then(|()| fs::rename(&beside, &target));
     if written.is_err() {
-        // If this fails as well there is nothing more to be done.
+        // If this fails as well, nothing more can be done.
         let _ = fs::remove_file(&beside);
     }
     written

@@ -1,7 +1,7 @@
-//! Phases cut into blocks of time, the unit that is drawn again and again to learn what chance can do.
+//! Phases cut into blocks of time: the units that are drawn repeatedly to estimate random variation.
 //!
-//! Neighbouring intervals resemble each other: queues, bursts and what the host does last longer than a second. Blocks
-//! that are long against such memory do not. 10 to 30 of them are known to serve well (Schmeiser 1982).
+//! Neighbouring intervals are correlated, because queues, bursts and other activities of the host last longer than a
+//! second. Blocks that are longer than such effects are not. 10 to 30 blocks are known to work well (Schmeiser 1982).
 
 use polygraph_stats::Interval;
 
@@ -10,9 +10,9 @@ use crate::facts::{PhaseFacts, RunFacts};
 use crate::log::{Log, of_side, offset_s};
 use crate::scope::Scope;
 
-/// No phase is cut into more blocks than about this.
+/// Approximate maximum number of blocks of a phase.
 const BLOCKS: usize = 20;
-/// Fewer blocks tell nothing about chance.
+/// Minimum number of blocks from which random variation can be estimated.
 pub(super) const FEWEST: usize = 5;
 
 /// The phases of a run that take part in a comparison.
@@ -23,7 +23,7 @@ pub(super) struct PhasesOfRun<'a> {
 }
 
 impl<'a> PhasesOfRun<'a> {
-    /// Those of the named phases that counted something.
+    /// The named phases that have statistics.
     pub(super) fn new(logs: &'a [Log], facts: &'a RunFacts, names: &[String]) -> PhasesOfRun<'a> {
         let side = facts.main_side();
         let measured = |phase: &&PhaseFacts| names.contains(&phase.name) && phase.scope.is_some();
@@ -34,12 +34,13 @@ impl<'a> PhasesOfRun<'a> {
         }
     }
 
-    /// All of it as one.
+    /// All phases folded into one scope.
     pub(super) fn scope(&self) -> Option<Scope> {
         Scope::sequential(self.phases.iter().filter_map(|phase| phase.scope.as_ref()))
     }
 
-    /// Into how many blocks it can be cut: whole intervals each, as many as [`BLOCKS`] if there are enough.
+    /// The number of blocks of whole intervals into which the phases can be cut: [`BLOCKS`] if there are enough
+    /// intervals.
     pub(super) fn blocks(&self) -> usize {
         let of_log = |log: &&Log| log.log.intervals().filter(|i| self.place(log, i).is_some()).count();
         let intervals = self.logs.iter().map(of_log).max().unwrap_or(0);
@@ -47,7 +48,7 @@ impl<'a> PhasesOfRun<'a> {
         intervals / each
     }
 
-    /// Cuts it into `count` blocks of equal length. A block that no interval falls into is empty.
+    /// Cuts the phases into `count` blocks of equal length. A block without intervals is empty.
     pub(super) fn into_blocks(self, count: usize) -> Vec<Scope> {
         let mut blocks = Vec::with_capacity(count);
         for block in 0..count {
@@ -63,7 +64,7 @@ impl<'a> PhasesOfRun<'a> {
         blocks
     }
 
-    /// Where the middle of an interval lies in the phases, one behind the other: from 0 to less than 1.
+    /// Position of the middle of an interval within the concatenated phases: from 0 to less than 1.
     fn place(&self, log: &Log, interval: &Interval) -> Option<f64> {
         let length = |phase: &PhaseFacts| Some(phase.end_s? - phase.begin_s?);
         let name = log.phase_name(interval.phase);

@@ -8,14 +8,14 @@ use crate::text::{UNDEFINED, number};
 pub(super) struct TextTable {
     /// Heads of the columns.
     pub(super) head: Vec<String>,
-    /// Rows with as many cells.
+    /// Rows, each with as many cells as there are columns.
     pub(super) rows: Vec<Vec<String>>,
 }
 
-/// What stands behind the best value.
+/// The mark after the best values.
 pub(super) const BEST: &str = "*";
 
-/// The figures of a part, or only those that differ; `best` stands behind the best values.
+/// The figures of a part, or only those that differ; `best` is the mark after the best values.
 pub(super) fn of_part(
     comparison: &Comparison<'_>,
     part: &ComparedPhases,
@@ -55,7 +55,7 @@ pub(super) fn print(figure: &Figure, value: Option<f64>) -> String {
     match figure.unit {
         Unit::Count => number(value, 0),
         Unit::Percent => number(value, 2),
-        // Four digits: what is compared differs by little.
+        // Four digits, because compared values often differ by little.
         _ => number(
             value,
             match value.map_or(0.0, f64::abs) {
@@ -87,7 +87,7 @@ pub(super) fn difference(figure: &Figure, change: &FigureChange) -> (String, Str
     (format!("{sign}{} %", number(Some(percent), 2)), half)
 }
 
-/// Behind a value of one of many groups: its difference from the first, unless it is noise.
+/// The text after a value if there are many groups: its difference from the first group, unless it is noise.
 fn in_brackets(figure: &Figure, change: &FigureChange) -> String {
     match change.judgement {
         ChangeJudgement::Noise => String::new(),

@@ -1,10 +1,10 @@
-//! What chance can do: figures with the values that they might as well have had.
+//! Random variation of figures, estimated by resampling.
 //!
 //! The method is a block bootstrap (Künsch 1989, with blocks that do not overlap): blocks of the phase are drawn with
 //! replacement, as many as there are, and every figure is computed from their sum; percentiles too, because blocks
-//! hold histograms. How much a figure differs from draw to draw is its standard error. All runs draw the same blocks:
-//! what they have in common at the same time (the requests of the same seed, ramps of the load) cancels in
-//! differences, and what they have not in common does no harm.
+//! hold histograms. The standard deviation of a figure over the draws is its standard error. All runs draw the same
+//! blocks, so effects that they share at the same time (the requests of the same seed, ramps of the load) cancel out
+//! in differences; other effects are not affected.
 
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -14,17 +14,18 @@ use super::blocks::{FEWEST, PhasesOfRun};
 use crate::figures::Figure;
 use crate::scope::Scope;
 
-/// Draws. The standard error of so many is itself known within 7 %, three times better than what so few blocks allow.
+/// Number of draws. With this number, the standard error itself is known within 7 %, three times better than the few
+/// blocks allow.
 const DRAWS: usize = 100;
 
-/// Which blocks each draw takes.
+/// The blocks of each draw.
 pub(super) struct Draws(Vec<Vec<usize>>);
 
 impl Draws {
-    /// The draws of `blocks` blocks: always the same, so that a comparison can be repeated.
+    /// The draws of `blocks` blocks. They are always the same, so that a comparison can be repeated.
     pub(super) fn new(blocks: usize) -> Draws {
         let mut random = SplitMix64::seed_from_u64(1);
-        // The bias of the remainder is of no importance for a few blocks.
+        // The bias of the remainder is negligible for a few blocks.
         let mut below = move |limit: usize| (random.next_u64() % limit.max(1) as u64) as usize;
         let draws = if blocks < FEWEST { 0 } else { DRAWS };
         Draws((0..draws).map(|_| (0..blocks).map(|_| below(blocks)).collect()).collect())
@@ -34,11 +35,11 @@ impl Draws {
 /// A figure of one run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ResampledFigure {
-    /// As measured; `None` if undefined.
+    /// Measured value; `None` if undefined.
     pub(super) value: Option<f64>,
-    /// In each draw.
+    /// Value in each draw.
     drawn: Vec<Option<f64>>,
-    /// In each block alone.
+    /// Value in each single block.
     blocks: Vec<Option<f64>>,
 }
 
@@ -73,19 +74,19 @@ pub(super) fn values(
     values
 }
 
-/// By how much two groups of runs differ in a figure.
+/// The difference of a figure between two groups of runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EstimatedDifference {
     /// Mean of the second group minus mean of the first.
     pub by: f64,
-    /// Standard error of `by`; `None` if the phase was too short to tell.
+    /// Standard error of `by`; `None` if the phase was too short to estimate it.
     pub standard_error: Option<f64>,
     /// Degrees of freedom of the standard error.
     pub degrees: f64,
 }
 
 impl EstimatedDifference {
-    /// Half of the width of the interval that holds the true difference with this confidence (0 to 1).
+    /// Half of the width of the interval that contains the true difference with this confidence (0 to 1).
     pub fn plus_minus(&self, confidence: f64) -> Option<f64> {
         Some(self.standard_error? * student(confidence, self.degrees))
     }
@@ -97,7 +98,7 @@ pub(super) fn student(confidence: f64, degrees: f64) -> f64 {
     t.inverse_cdf(0.5 + confidence.clamp(0.0, 1.0) / 2.0)
 }
 
-/// The variance between repeats of a run, learnt from all groups that have any, as in an analysis of variance.
+/// The variance between repeats of a run, estimated from all groups with repeats, as in an analysis of variance.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Between {
     squares: f64,
@@ -146,8 +147,8 @@ pub(super) fn difference(
     Some(EstimatedDifference { by, standard_error: Some(variance.sqrt()), degrees })
 }
 
-/// The sum of two variances and its degrees of freedom after Satterthwaite (1946). A second one that is not positive is
-/// none: two repeats that happen to agree must not make a well known variance an unknown one.
+/// The sum of two variances and its degrees of freedom after Satterthwaite (1946). A second variance that is not
+/// positive is ignored, so that two repeats that happen to agree do not invalidate a well-known variance.
 fn together(first: (f64, f64), second: (f64, f64)) -> (f64, f64) {
     if second.0 <= 0.0 {
         return first;
@@ -156,17 +157,17 @@ fn together(first: (f64, f64), second: (f64, f64)) -> (f64, f64) {
     (sum, sum.powi(2) / (first.0.powi(2) / first.1 + second.0.powi(2) / second.1))
 }
 
-/// Variance of the difference and its degrees of freedom from what differs within the runs.
+/// Variance of the difference and its degrees of freedom, from the variation within runs.
 fn within(reference: &[ResampledFigure], other: &[ResampledFigure]) -> Option<(f64, f64)> {
     let blocks = reference.first()?.blocks.len();
     let draws = series(reference, other, |value| &value.drawn);
-    // A rare figure may be undefined in some draws; without most of them there is nothing to tell.
+    // A rare figure may be undefined in some draws; if it is undefined in most of them, no variance can be estimated.
     if blocks < FEWEST || draws.len() < DRAWS * 9 / 10 {
         return None;
     }
     let mean = draws.iter().sum::<f64>() / draws.len() as f64;
     let variance = draws.iter().map(|by| (by - mean).powi(2)).sum::<f64>() / (draws.len() - 1) as f64;
-    // What is drawn from a few blocks varies a little less than what it is drawn for.
+    // A sum drawn from a few blocks varies slightly less than the sum that it represents.
     let few = blocks as f64 / (blocks as f64 - 1.0);
     let remembered = memory(&series(reference, other, |value| &value.blocks));
     Some((variance * few * remembered, blocks as f64 - 1.0))
@@ -187,8 +188,8 @@ fn series(
     (0..length).filter_map(|index| Some(mean(other, index)? - mean(reference, index)?)).collect()
 }
 
-/// The factor by which the variance of a mean is larger than that of independent blocks, if neighbours still resemble
-/// each other: (1 + r) / (1 - r) with the correlation r of neighbours, if that is positive.
+/// The factor by which the variance of a mean exceeds that of independent blocks if neighbouring blocks are still
+/// correlated: (1 + r) / (1 - r) with the correlation r of neighbours, if that is positive.
 fn memory(blocks: &[f64]) -> f64 {
     let mean = blocks.iter().sum::<f64>() / blocks.len().max(1) as f64;
     let square: f64 = blocks.iter().map(|value| (value - mean).powi(2)).sum();

@@ -1,9 +1,9 @@
-//! Which figures are compared, and which way they are better.
+//! The figures that are compared, and whether more or less of each is better.
 
 use crate::figures::{self, Figure};
 use crate::names::{self, UnknownFigure};
 
-/// What is compared unless somebody asks for more.
+/// A figure that is compared by default.
 const USUAL: [&str; 15] = [
     "baseline.req.rate",
     "ok_xact.rate",
@@ -22,24 +22,23 @@ const USUAL: [&str; 15] = [
     "conn.use.mean",
 ];
 
-/// Names of the figures that are compared unless somebody asks for others.
+/// Names of the figures that are compared by default.
 pub fn usual() -> impl Iterator<Item = String> {
     USUAL.iter().map(|name| (*name).to_owned())
 }
 
-/// What a figure is called among people, with its name in `lx`; figures that are not among the usual ones have that name
-/// alone.
+/// The title of a figure with its name in `lx`. Figures that are not compared by default have only the name.
 pub(super) fn title(figure: &Figure) -> String {
     let name = figure.name.as_str();
     let title = match name {
         "baseline.req.rate" => "offered load",
-        "baseline.rep.rate" => "transactions ended",
-        "ok_xact.rate" => "good replies",
+        "baseline.rep.rate" => "finished transactions",
+        "ok_xact.rate" => "successful transactions",
         "rep.bwidth" => "bandwidth of replies",
         "baseline.rptm.mean" => "response time, mean",
         "baseline.rptm.p50" => "response time, median",
-        "baseline.rptm.p95" => "response time, 95 %",
-        "baseline.rptm.p99" => "response time, 99 %",
+        "baseline.rptm.p95" => "response time, 95th percentile",
+        "baseline.rptm.p99" => "response time, 99th percentile",
         "hit.rptm.mean" => "response time of hits, mean",
         "miss.rptm.mean" => "response time of misses, mean",
         "offered.hit.ratio.obj" => "document hit ratio, offered",
@@ -53,19 +52,19 @@ pub(super) fn title(figure: &Figure) -> String {
     format!("{title} ({name})")
 }
 
-/// Which way a figure is better.
+/// Whether more or less of a figure is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
     /// More is better.
     Higher,
     /// Less is better.
     Lower,
-    /// Neither: an input, or a matter of taste.
+    /// Neither is better: the figure is an input, or its value depends on preferences.
     Neither,
 }
 
 impl Better {
-    /// `a` is better than `b`.
+    /// Whether `a` is better than `b`.
     pub fn prefers(self, a: f64, b: f64) -> bool {
         match self {
             Better::Higher => a > b,
@@ -74,7 +73,7 @@ impl Better {
         }
     }
 
-    /// A word for programs.
+    /// The name of the variant in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Better::Higher => "higher",
@@ -84,7 +83,7 @@ impl Better {
     }
 }
 
-/// Which way the figure of that name is better.
+/// Whether more or less of the figure with this name is better.
 pub fn better(name: &str) -> Better {
     let spread = [".std_dev", ".rel_dev", ".count", ".sum"].iter().any(|end| name.ends_with(end));
     let part = |wanted: &str| name.split(['.', ':', '_']).any(|part| part == wanted);
@@ -105,7 +104,7 @@ pub fn better(name: &str) -> Better {
     }
 }
 
-/// The figures that `objects` names, or the usual ones.
+/// The figures that `objects` names, or the default ones.
 pub(super) fn choose(objects: &[String]) -> Result<Vec<&'static Figure>, UnknownFigure> {
     match objects {
         [] => Ok(USUAL.iter().filter_map(|name| figures::find(name)).collect()),

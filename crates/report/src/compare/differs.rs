@@ -1,4 +1,4 @@
-//! In what runs differ that ought to be alike: workload, seeds, program, host.
+//! Differences between runs in things that should be equal: workload, seeds, program, host.
 
 use similar::TextDiff;
 
@@ -9,11 +9,11 @@ use crate::verdict::VerdictOutcome;
 /// What follows from a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DifferenceSeverity {
-    /// Figures of the runs say nothing about each other.
+    /// The runs cannot be compared.
     Refuse,
-    /// Figures can be compared with care.
+    /// The runs can be compared with care.
     Warn,
-    /// To be expected, for example another device.
+    /// An expected difference, such as another device.
     Note,
 }
 
@@ -31,7 +31,7 @@ impl DifferenceSeverity {
 /// A difference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunDifference {
-    /// What follows.
+    /// What follows from the difference.
     pub weight: DifferenceSeverity,
     /// What differs.
     pub what: String,
@@ -44,7 +44,7 @@ pub struct RunDifference {
 }
 
 impl RunDifference {
-    /// A line about it.
+    /// The difference in one line.
     pub fn text(&self) -> String {
         match &self.values {
             Some((first, this)) => format!("{}: {} instead of {} ({})", self.what, this, first, self.run),
@@ -53,7 +53,7 @@ impl RunDifference {
     }
 }
 
-/// Settings that tell who and where somebody is: devices and hosts may be elsewhere, processes are others each time.
+/// Settings that identify devices, hosts and processes: they may differ between comparable runs.
 const WHERE: [&str; 10] = [
     "process group",
     "origins",
@@ -68,11 +68,11 @@ const WHERE: [&str; 10] = [
 ];
 /// Settings of the bench rather than of the load.
 const BENCH: [&str; 4] =
-    ["open connections at most", "statistics interval", "timer quantum", "idle time-out"];
+    ["limit of open connections", "statistics interval", "timer quantum", "idle time-out"];
 /// Facts of the host that change from run to run.
 const FLEETING: [&str; 1] = ["file descriptors"];
 
-/// How `run`, called `name`, differs from `first`.
+/// The differences of `run`, which has the name `name`, from `first`.
 pub(super) fn differ(first: &Run, run: &Run, name: &str) -> Vec<RunDifference> {
     let mut found = DifferenceCollector { name, all: Vec::new() };
     let (a, b) = (&first.facts, &run.facts);
@@ -106,14 +106,14 @@ pub(super) fn differ(first: &Run, run: &Run, name: &str) -> Vec<RunDifference> {
         );
     }
     if a.server.is_some() != b.server.is_some() {
-        found.add(DifferenceSeverity::Note, "only one of the runs has logs of servers".into(), None);
+        found.add(DifferenceSeverity::Note, "only one of the runs has server logs".into(), None);
     }
     let device = |run: &Run| run.device().unwrap_or_else(|| "unknown".into());
     found.value(DifferenceSeverity::Note, "device", &device(first), &device(run));
     found.all
 }
 
-/// What is wrong with a run by itself.
+/// Problems of a single run.
 pub(super) fn unusable(run: &Run, name: &str) -> Vec<RunDifference> {
     let mut found = DifferenceCollector { name, all: Vec::new() };
     let verdict = &run.facts.verdict;
@@ -133,9 +133,9 @@ pub(super) fn unusable(run: &Run, name: &str) -> Vec<RunDifference> {
     found.all
 }
 
-/// What another value of a client's or server's setting means.
+/// The severity of a different value of a setting of the client or server.
 fn setting(name: &str) -> Option<DifferenceSeverity> {
-    // Settings of one kind of robots or servers have its name in front.
+    // Settings of one kind of robots or servers start with its name.
     let plain = name.rsplit(": ").next().unwrap_or(name);
     Some(match plain {
         _ if WHERE.contains(&plain) => return None,
@@ -161,7 +161,7 @@ impl DifferenceCollector<'_> {
         }
     }
 
-    /// Named values; `weigh` says what a difference means, if anything.
+    /// Compares named values; `weigh` returns the severity of a difference, if it matters.
     fn pairs(
         &mut self,
         prefix: &str,
@@ -187,7 +187,7 @@ impl DifferenceCollector<'_> {
         }
     }
 
-    /// Texts of workloads. Comments and blank lines mean nothing.
+    /// Compares workload texts. Comments and blank lines are ignored.
     fn text(&mut self, first: &str, this: &str) {
         let meant = |text: &str| {
             let lines = text.lines().map(str::trim_end);
@@ -200,8 +200,8 @@ impl DifferenceCollector<'_> {
             return;
         }
         let what = match (first.is_empty(), this.is_empty()) {
-            (true, false) => "workload text, where the first run has options only",
-            (false, true) => "options only, where the first run has a workload text",
+            (true, false) => "a workload file instead of the options of the first run",
+            (false, true) => "options instead of the workload file of the first run",
             _ => "workload text",
         };
         let (a, b) =

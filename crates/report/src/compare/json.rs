@@ -1,10 +1,10 @@
-//! A comparison for programs.
+//! A comparison as JSON.
 
 use serde_json::{Value, json};
 
 use super::{ComparedFigure, ComparedPhases, Comparison, FigureChange};
 
-/// Everything: groups and their runs, in what they differ, the figures with differences and intervals, the method.
+/// All results: groups and their runs, differences between the runs, figures with differences and intervals, the method.
 /// Undefined values are null.
 pub fn json(comparison: &Comparison<'_>) -> Value {
     let groups = comparison.groups.iter().map(|group| {

@@ -1,4 +1,4 @@
-//! A comparison for a pull request.
+//! A comparison as Markdown, for a pull request.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use super::cells::{self, BEST, TextTable};
 use super::{Comparison, DifferenceSeverity, matrix, text};
 use crate::text::duration;
 
-/// Headline, what to beware of, tables, method; in the dialect of GitHub. `changed_only` leaves out what is noise.
+/// Headline, warnings, tables and method, in the dialect of GitHub. `changed_only` omits figures that do not differ.
 pub fn markdown(comparison: &Comparison<'_>, changed_only: bool) -> String {
     let names: Vec<&str> = comparison.groups.iter().map(|group| group.name.as_str()).collect();
     let mut out = format!("### {}\n\n", escape(&names.join(" / ")));
@@ -34,13 +34,13 @@ pub fn markdown(comparison: &Comparison<'_>, changed_only: bool) -> String {
     }
     let _ = writeln!(
         out,
-        "\n<sub>{} * marks the best, or what cannot be told from it.</sub>",
+        "\n<sub>{} * marks the best values, and those that do not differ significantly from them.</sub>",
         comparison.method()
     );
     out
 }
 
-/// Text that Markdown takes as it is.
+/// Escapes text for Markdown.
 fn escape(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {

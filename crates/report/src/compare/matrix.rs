@@ -4,11 +4,11 @@ use super::cells::{BEST, TextTable, print};
 use super::{ComparedPhases, Comparison, choice};
 use crate::text::UNDEFINED;
 
-/// What is worth a table of its own.
+/// The figures that have a table of their own.
 const MAIN: [&str; 4] = ["ok_xact.rate", "baseline.rptm.mean", "hit.ratio.obj", "err_xact.ratio"];
 
-/// A titled table for each of the main figures; none unless all names have a system and an option, and there are two
-/// of both at least.
+/// A titled table for each of the main figures. There are none unless all names have a system and an option, with at
+/// least two systems and two options.
 pub(super) fn of_part(comparison: &Comparison<'_>, part: &ComparedPhases) -> Vec<(String, TextTable)> {
     let names: Option<Vec<(&str, &str)>> =
         comparison.groups.iter().map(|group| group.name.split_once('/')).collect();
@@ -41,7 +41,7 @@ pub(super) fn of_part(comparison: &Comparison<'_>, part: &ComparedPhases) -> Vec
     .collect()
 }
 
-/// Each once, in the order in which they come first.
+/// The distinct values in the order of their first occurrence.
 fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut all = Vec::new();
     names.for_each(|name| {

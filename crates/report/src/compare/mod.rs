@@ -1,4 +1,4 @@
-//! Runs side by side: how figures differ, and whether chance alone explains it.
+//! Comparisons of runs: how figures differ, and whether chance alone explains the differences.
 //!
 //! ```text
 //! runs --> groups of repeats --> differs (are they comparable?)
@@ -32,30 +32,31 @@ pub use markdown::markdown;
 pub use page::page;
 pub use text::{preface, text};
 
-/// All intervals together hold with this confidence, unless options say otherwise.
+/// Default confidence of all intervals together.
 const CONFIDENCE: f64 = 0.95;
-/// Relative differences below this are of no interest, unless options say otherwise.
+/// Default for the relative difference below which figures count as equal.
 const DELTA: f64 = 0.01;
 
-/// What is compared with what: one run, or repeats of one.
+/// One side of a comparison: a run, or repeats of a run.
 #[derive(Debug)]
 pub struct RunGroup {
-    /// Its name.
+    /// Name of the group.
     pub name: String,
-    /// Its runs; never empty.
+    /// Runs of the group; never empty.
     pub runs: Vec<WholeRun>,
 }
 
-/// How to compare.
+/// Options of a comparison.
 #[derive(Clone, Debug)]
 pub struct CompareOptions {
-    /// Phases, each compared for itself; `all` for all that every run has; empty for the one that results come from.
+    /// Phases, each compared separately; `all` for all phases that every run has; empty for the phases of the headline
+    /// figures.
     pub phases: Vec<String>,
-    /// Figures as in `lx`; empty for the usual ones.
+    /// Figures as in `lx`; empty for the default ones.
     pub objects: Vec<String>,
-    /// Relative differences below this count as none (0.01 is one percent).
+    /// Relative differences below this count as no difference (0.01 is one percent).
     pub delta: f64,
-    /// Confidence that all intervals hold at once (0 to 1).
+    /// Confidence that all intervals contain the true differences (0 to 1).
     pub confidence: f64,
 }
 
@@ -65,26 +66,26 @@ impl Default for CompareOptions {
     }
 }
 
-/// Why nothing can be compared.
+/// Why runs cannot be compared.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompareError {
     /// Fewer than two groups.
     #[error("a comparison needs at least two runs")]
     TooFew,
-    /// Two groups of one name.
-    #[error("two of the runs are called `{0}`: give them names, as in old=runs/a new=runs/b")]
+    /// Two groups have the same name.
+    #[error("two of the runs have the name `{0}`: name them, for example old=runs/a new=runs/b")]
     SameName(String),
-    /// No figure of that name.
+    /// No figure has this name.
     #[error(transparent)]
     NoSuchFigure(#[from] UnknownFigure),
-    /// A phase that a run has not measured.
+    /// A run has not measured this phase.
     #[error("run `{run}` has no statistics of phase `{phase}`; it has: {}", measured.join(", "))]
     NoSuchPhase {
         /// The run.
         run: String,
         /// The phase.
         phase: String,
-        /// Its phases.
+        /// Phases of the run.
         measured: Vec<String>,
     },
     /// Nothing was measured in a run.
@@ -92,7 +93,7 @@ pub enum CompareError {
     NothingMeasured(String),
 }
 
-/// What a difference is worth.
+/// The significance of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeJudgement {
     /// Chance explains it, or it is too small to matter.
@@ -101,11 +102,11 @@ pub enum ChangeJudgement {
     Better,
     /// A difference for the worse.
     Worse,
-    /// More, of something that is neither better nor worse.
+    /// A higher value of a figure that has no better direction.
     Higher,
-    /// Less, of something that is neither better nor worse.
+    /// A lower value of a figure that has no better direction.
     Lower,
-    /// It cannot be told: the figure is undefined on one side, or the phase too short.
+    /// Unknown: the figure is undefined on one side, or the phase is too short.
     Unknown,
 }
 
@@ -122,13 +123,13 @@ impl ChangeJudgement {
         }
     }
 
-    /// It is a difference.
+    /// Whether the judgement is a significant difference.
     pub fn differs(self) -> bool {
         !matches!(self, ChangeJudgement::Noise | ChangeJudgement::Unknown)
     }
 }
 
-/// How a group differs from the first one in a figure.
+/// The difference of a figure between a group and the first group.
 #[derive(Clone, Debug)]
 pub struct FigureChange {
     /// The difference; `None` if the figure is undefined in one of them.
@@ -137,7 +138,7 @@ pub struct FigureChange {
     pub plus_minus: Option<f64>,
     /// The difference in percent of the first group's value; `None` if that is 0 or not known.
     pub percent: Option<f64>,
-    /// What it is worth.
+    /// The significance of the difference.
     pub judgement: ChangeJudgement,
 }
 
@@ -146,14 +147,14 @@ pub struct FigureChange {
 pub struct ComparedFigure {
     /// The figure.
     pub figure: &'static Figure,
-    /// Which way it is better.
+    /// Whether more or less of the figure is better.
     pub better: Better,
-    /// Its value in each group: the mean of its runs.
+    /// Value in each group: the mean of its runs.
     pub values: Vec<Option<f64>>,
-    /// How each group but the first differs from the first.
+    /// Differences of all other groups from the first group.
     pub changes: Vec<FigureChange>,
-    /// Groups that are best: the best value, and all that cannot be told from it. Empty if nothing is better or all are
-    /// the same.
+    /// The group with the best value, and all groups that do not differ significantly from it. Empty if no group is
+    /// better than another.
     pub best: Vec<usize>,
 }
 
@@ -162,36 +163,36 @@ pub struct ComparedFigure {
 pub struct ComparedPhases {
     /// The phases, joined with `|`.
     pub phase: String,
-    /// How long they were in each group, in seconds: the mean of its runs.
+    /// Length of the phases in each group, in seconds: the mean of its runs.
     pub seconds: Vec<f64>,
-    /// Blocks of time that chance was judged by.
+    /// Number of blocks of time from which random variation was estimated.
     pub blocks: usize,
-    /// The figures; those that are undefined in every group are left out.
+    /// The figures, except those that are undefined in every group.
     pub rows: Vec<ComparedFigure>,
 }
 
-/// What came out.
+/// The result of a comparison.
 #[derive(Debug)]
 pub struct Comparison<'a> {
-    /// What was compared.
+    /// The groups that were compared.
     pub groups: &'a [RunGroup],
-    /// How it was compared.
+    /// The options of the comparison.
     pub options: CompareOptions,
-    /// In what the runs differ beside their figures, the heaviest first.
+    /// Differences between the runs other than figures, the most severe first.
     pub differs: Vec<RunDifference>,
-    /// One for each phase that was asked for.
+    /// One part for each selected phase.
     pub parts: Vec<ComparedPhases>,
-    /// Confidence of each single interval, so that all hold together with that of the options.
+    /// Confidence of each single interval, which gives all intervals together the confidence of the options.
     pub single_confidence: f64,
 }
 
 impl Comparison<'_> {
-    /// The runs should not be compared.
+    /// Whether the runs should not be compared.
     pub fn refused(&self) -> bool {
         self.differs.iter().any(|differs| differs.weight == DifferenceSeverity::Refuse)
     }
 
-    /// Changes that are no noise, with their rows.
+    /// Significant changes with their rows.
     pub fn found(&self) -> impl Iterator<Item = (&ComparedPhases, &ComparedFigure, usize, &FigureChange)> {
         self.parts.iter().flat_map(|part| {
             part.rows.iter().flat_map(move |row| {
@@ -203,13 +204,14 @@ impl Comparison<'_> {
         })
     }
 
-    /// How chance was judged, in words.
+    /// The statistical method, in words.
     pub fn method(&self) -> String {
         let blocks: Vec<String> = self.parts.iter().map(|part| part.blocks.to_string()).collect();
         format!(
-            "Standard errors by block bootstrap (phases cut into {} blocks of time, the same draws for all runs), larger if \
-             neighbouring blocks resemble each other or repeats of a run differ more; intervals by Student's distribution, \
-             {} % confidence for all of them together ({:.2} % each); relative differences below {} % count as none.",
+            "Standard errors come from a block bootstrap, which cuts each phase into {} blocks of time and makes the same \
+             draws for all runs. They are larger if neighbouring blocks resemble each other or repeats of a run differ more. \
+             Intervals follow Student's distribution, with {} % confidence for all of them together ({:.2} % each). Relative \
+             differences below {} % count as none.",
             blocks.join(", "),
             100.0 * self.options.confidence,
             100.0 * self.single_confidence,
@@ -221,8 +223,8 @@ impl Comparison<'_> {
 /// Compares groups of runs with the first of them.
 ///
 /// # Errors
-/// If there are fewer than two, or an option names what is not there. Runs that should not be compared are no error; see
-/// [`Comparison::refused`].
+/// If there are fewer than two groups, or an option names something that does not exist. Runs that should not be compared are not
+/// an error; see [`Comparison::refused`].
 pub fn compare(groups: &[RunGroup], options: CompareOptions) -> Result<Comparison<'_>, CompareError> {
     if groups.len() < 2 {
         return Err(CompareError::TooFew);
@@ -236,7 +238,7 @@ pub fn compare(groups: &[RunGroup], options: CompareOptions) -> Result<Compariso
     let phases = phases(groups, &options.phases)?;
     let measured: Vec<MeasuredPhases> =
         phases.iter().map(|names| MeasuredPhases::new(groups, names, &figures)).collect();
-    // Bonferroni: all intervals hold at once with the confidence of the options.
+    // Bonferroni: all intervals together have the confidence of the options.
     let intervals: usize = measured.iter().map(|part| part.defined().count() * (groups.len() - 1)).sum();
     let single_confidence = 1.0 - (1.0 - options.confidence) / intervals.max(1) as f64;
     let parts =
@@ -305,7 +307,7 @@ impl MeasuredPhases {
         let each = || {
             groups.iter().enumerate().flat_map(|(g, group)| (0..group.runs.len()).map(move |run| (g, run)))
         };
-        // The same blocks for all, or draws would not fit.
+        // All runs need the same blocks, because they share the draws.
         let blocks = each().map(|(group, run)| cut(group, run).blocks()).min().unwrap_or(0);
         let draws = Draws::new(blocks);
         let mut all: Vec<Vec<Vec<ResampledFigure>>> = vec![vec![Vec::new(); groups.len()]; figures.len()];
@@ -319,7 +321,7 @@ impl MeasuredPhases {
         MeasuredPhases { phase: names[0][0].join("|"), seconds, blocks, values: all }
     }
 
-    /// Figures that some group has a value of.
+    /// Figures that have a value in at least one group.
     fn defined(&self) -> impl Iterator<Item = usize> {
         let values = self.values.iter().enumerate();
         values.filter(|(_, groups)| groups.iter().any(|group| mean(group).is_some())).map(|(index, _)| index)
@@ -361,7 +363,7 @@ impl MeasuredPhases {
     }
 }
 
-/// The best group and all that cannot be told from it; none if nobody is worse.
+/// The best group and all groups that do not differ significantly from it; none if no group is worse.
 fn best(
     values: &[Vec<ResampledFigure>],
     better: Better,

@@ -1,4 +1,4 @@
-//! A comparison as a page: numbers first, then what else differs, then charts of all runs side by side.
+//! A comparison as a page: figures, then other differences, then charts of all runs side by side.
 
 use polygraph_stats::Histogram;
 
@@ -31,10 +31,7 @@ pub fn page(comparison: &Comparison<'_>) -> String {
         tiles: tiles(comparison),
         lead: format!("Differences from {}. {}", names[0], comparison.method()),
         sections: sections(comparison),
-        footer: format!(
-            "{title} · polygraph {}. A dash (–) stands for a value that is undefined.",
-            first.version
-        ),
+        footer: format!("{title} · polygraph {}. A dash (–) marks an undefined value.", first.version),
         title,
         ..Page::default()
     };
@@ -62,12 +59,12 @@ fn banner(comparison: &Comparison<'_>) -> Banner {
     }
 }
 
-/// The main figures of the first part: for two groups how the second differs, otherwise who is best.
+/// The main figures of the first part: for two groups, the difference of the second; otherwise, the best group.
 fn tiles(comparison: &Comparison<'_>) -> Vec<Tile> {
     let main = [
-        ("ok_xact.rate", "Good replies"),
+        ("ok_xact.rate", "Successful transactions"),
         ("baseline.rptm.mean", "Mean response time"),
-        ("baseline.rptm.p95", "Response time, 95 %"),
+        ("baseline.rptm.p95", "Response time, 95th percentile"),
         ("hit.ratio.obj", "Document hit ratio"),
         ("err_xact.ratio", "Errors"),
     ];
@@ -114,7 +111,7 @@ fn sections(comparison: &Comparison<'_>) -> Vec<Section> {
                 format!("phase-{index}"),
                 format!("Figures of phase {}", part.phase),
                 format!(
-                    "Measured for {}. Marked are the best values and what cannot be told from them.",
+                    "Measured for {}. The best values, and those that do not differ significantly from them, are marked.",
                     seconds.join(", ")
                 ),
             );
@@ -128,7 +125,7 @@ fn sections(comparison: &Comparison<'_>) -> Vec<Section> {
         .collect();
     let charts = charts(comparison);
     if !charts.is_empty() {
-        let about = "The first run of each group. Times count from the start of each run.";
+        let about = "Each curve is the first run of its group. Time is counted from the start of the run.";
         all.push(Section::new("charts", "Side by side", about).with(charts));
     }
     all.push(runs(comparison));
@@ -138,7 +135,7 @@ fn sections(comparison: &Comparison<'_>) -> Vec<Section> {
     all
 }
 
-/// The table of a part, with verdicts as marks.
+/// The table of a part, with judgements as marks.
 fn figures(comparison: &Comparison<'_>, part: &ComparedPhases) -> Table {
     let cells = cells::of_part(comparison, part, false, "");
     let two = comparison.groups.len() == 2;
@@ -192,8 +189,8 @@ fn differs(comparison: &Comparison<'_>) -> Section {
     });
     let mut section = Section::new(
         "differs",
-        "What else differs",
-        "Whatever differs beside the device may be why figures differ.",
+        "Other differences",
+        "Each of these differences, and not only the device, may explain why figures differ.",
     )
     .with([Table::new("", head, rows.collect())]);
     for differs in comparison.differs.iter() {
@@ -229,7 +226,7 @@ fn charts(comparison: &Comparison<'_>) -> Vec<RenderedChart> {
     let shares: Vec<f64> = (0..=60).map(|i| f64::from(i) / 20.0).collect();
     let percentiles = groups.iter().fold(
         Chart::new("cmp-percentiles", "Percentiles of response time", "ms")
-            .about("Of the phases that results come from: each step is a tenth of the replies left.")
+            .about("For the phases from which results are taken. Each step to the right leaves a tenth of the replies.")
             .x_axis(XAxis::Nines),
         |chart, group| match &group.runs[0].facts.headline {
             Some(headline) => chart.with(quantiles(&group.name, headline, &shares)),
@@ -239,9 +236,10 @@ fn charts(comparison: &Comparison<'_>) -> Vec<RenderedChart> {
     [
         over_time("cmp-rptm", "Mean response time over time", "ms", "baseline.rptm.mean").log_if_wide(),
         percentiles.log_if_wide(),
-        over_time("cmp-p95", "95 % response time over time", "ms", "baseline.rptm.p95").log_if_wide(),
+        over_time("cmp-p95", "95th percentile of response time over time", "ms", "baseline.rptm.p95")
+            .log_if_wide(),
         over_time("cmp-hits", "Document hit ratio over time", "%", "hit.ratio.obj").up_to(100.0),
-        over_time("cmp-rate", "Good replies over time", "replies/s", "ok_xact.rate"),
+        over_time("cmp-rate", "Successful transactions over time", "per second", "ok_xact.rate"),
         over_time("cmp-level", "Concurrent transactions over time", "transactions", "xact.level.mean"),
     ]
     .into_iter()

@@ -30,7 +30,7 @@ pub fn text(comparison: &Comparison<'_>, changed_only: bool) -> String {
     let _ = writeln!(out, "{}", conclusion(comparison));
     let _ = writeln!(out, "{}", comparison.method());
     if comparison.parts.iter().flat_map(|part| &part.rows).any(|row| !row.best.is_empty()) {
-        let _ = writeln!(out, "{BEST} the best, or not significantly different from it");
+        let _ = writeln!(out, "{BEST} best value, or not significantly different from it");
     }
     out
 }
@@ -45,7 +45,7 @@ pub fn preface(comparison: &Comparison<'_>) -> String {
         }
         let more = differs.diff.as_ref().map_or(0, |diff| diff.lines().count().saturating_sub(DIFF_LINES));
         if more > 0 {
-            let _ = writeln!(out, "    ... and {more} lines more");
+            let _ = writeln!(out, "    ... and {more} more lines");
         }
     }
     if !out.is_empty() {
@@ -61,11 +61,11 @@ pub(super) fn conclusion(comparison: &Comparison<'_>) -> String {
     let unsure =
         comparison.differs.iter().filter(|differs| differs.weight != DifferenceSeverity::Note).count();
     let mut text = match found {
-        0 => format!("No difference: {total} figures are the same as far as one can tell."),
+        0 => format!("No difference: none of {total} figures differs significantly."),
         found => format!("{found} of {total} figures differ."),
     };
     if unsure > 0 {
-        text.push_str(" The runs differ in other things too, see above.");
+        text.push_str(" The runs also differ in other ways: see above.");
     }
     text
 }

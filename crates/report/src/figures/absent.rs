@@ -21,12 +21,12 @@ pub const ABSENT: [(&str, &str); 22] = [
     ("offered.hit.rptm", "offered hits take no time"),
     ("offered.miss.rptm", "offered misses take no time"),
     ("authenticating.xact", "authentication steps are parts of transactions: see auth.ing and compound.auth"),
-    ("resp_tm_vs_sz", "dropped in 2.6; export transactions and compare any two columns"),
+    ("resp_tm_vs_sz", "removed from the original in 2.6; export transactions and compare any two columns"),
     ("Traces", "ltrace shows values over time"),
-    ("conn_ttl_vs_use", "dropped in 2.6; conn_close.* has both"),
+    ("conn_ttl_vs_use", "removed from the original in 2.6; conn_close.* has both"),
 ];
 
-/// Why there is no figure called `name`, if the original has one.
+/// Why there is no figure `name`, if the original has one.
 pub fn why(name: &str) -> Option<&'static str> {
     let is =
         |part: &str| name.strip_prefix(part).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));

@@ -123,7 +123,7 @@ fn phases(t: &mut FigureTable) {
     t.add_figure(
         "duration",
         Seconds,
-        "duration: the longest of concurrent processes, the sum of phases",
+        "duration: that of the longest of concurrent processes, summed over phases",
         |s| Some(s.seconds),
     );
 }
@@ -180,8 +180,7 @@ fn load(t: &mut FigureTable) {
     t.add_alias("err_xact.count", "err_cnt");
     t.add_count(
         "retr_xact.count",
-        "transactions restarted because the peer closed a persistent connection at the moment of the \
-    request",
+        "transactions restarted because the peer closed a persistent connection while the request was being sent",
         |s| s.block.retried,
     );
 }

@@ -127,10 +127,10 @@ pub(super) fn latency(t: &mut FigureTable) {
         let text = format!("time since the start of basic transactions; {what}");
         t.add_histogram(name, &text, Unit::Ms, 1e-3, pick);
     }
-    t.add_histogram("so_read.size", "bytes that one read took from a socket", Unit::Bytes, 1.0, |s| {
+    t.add_histogram("so_read.size", "bytes per read from a socket", Unit::Bytes, 1.0, |s| {
         s.block.reads.clone()
     });
-    t.add_histogram("so_write.size", "bytes that one write gave to a socket", Unit::Bytes, 1.0, |s| {
+    t.add_histogram("so_write.size", "bytes per write to a socket", Unit::Bytes, 1.0, |s| {
         s.block.writes.clone()
     });
 }
@@ -147,15 +147,15 @@ pub(super) fn choice(t: &mut FigureTable) {
             made.new + made.repeat + made.new_foreign + made.repeat_foreign
         },
     );
-    t.add_count("oid_gen.need.new_pub.count", "requests that were to be for a new object", |s| {
+    t.add_count("oid_gen.need.new_pub.count", "requests drawn to be for a new object", |s| {
         s.block.oid_gen.need_new
     });
-    t.add_count("oid_gen.need.rep_pub.count", "requests that were to repeat an object", |s| {
+    t.add_count("oid_gen.need.rep_pub.count", "requests drawn to repeat an object", |s| {
         s.block.oid_gen.need_repeat
     });
     t.add_count(
         "oid_gen.lack.rep_pub.count",
-        "requests that were to repeat an object when there was none to repeat yet",
+        "requests drawn to repeat an object when no object could be repeated yet",
         |s| s.block.oid_gen.lack_repeat,
     );
     t.add_count("oid_gen.gen.new_pub.count", "requests for a new object", |s| s.block.oid_gen.new);

@@ -91,7 +91,7 @@ impl FigureTable {
         self.push(name.into(), unit, definition.into(), Compute::One(Box::new(compute)));
     }
 
-    /// Adds a number of things, which is never undefined.
+    /// Adds a count, which is never undefined.
     pub(super) fn add_count(
         &mut self,
         name: &str,

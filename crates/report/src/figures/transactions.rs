@@ -220,7 +220,7 @@ pub(super) fn verification(t: &mut FigureTable) {
     t.add_figure(
         "verified.due.count",
         Count,
-        "successful replies that bring an object of our servers and must be verified",
+        "successful replies with an object of our servers, which must be verified",
         |s| Some(s.block.verified.due as f64),
     );
     t.add_figure(

@@ -109,8 +109,8 @@ pub fn knee(facts: &RunFacts) -> Option<RenderedChart> {
         "fig-knee",
         "Response time against load",
         "ms",
-        "Each point is an interval: replies per second and their mean response time. Where a device cannot keep up, the \
-         points turn upwards.",
+        "Each point is an interval: replies per second and their mean response time. Where the points turn upwards, the device \
+         cannot keep up.",
     )
     .x_axis(XAxis::Linear("replies per second".into()))
     .with(Series::points("primary phase", points(true)))

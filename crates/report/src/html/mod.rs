@@ -52,11 +52,11 @@ pub enum ReportError {
     },
 }
 
-/// Reads the logs of one run, writes its report to `out` and returns the facts it was made from.
+/// Reads the logs of one run, writes its report to `out` and returns the facts from which it was made.
 ///
 /// # Errors
-/// If a log cannot be used at all, or the report cannot be written. Logs that are incomplete are no error; the
-/// report says what is missing.
+/// If a log is unreadable, or the report cannot be written. Incomplete logs are not an error; the report names the
+/// missing parts.
 pub fn write_report(logs: &[PathBuf], out: &Path) -> Result<RunFacts, ReportError> {
     write_report_with(logs, out, &Extras::default())
 }

@@ -36,7 +36,7 @@ pub struct PeakReport {
 /// Whether and how a search ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeakStatus {
-    /// The search goes on.
+    /// The search continues.
     Searching,
     /// One rate was sustained, and a slightly higher one was not.
     Found,
@@ -261,7 +261,7 @@ fn response_time(report: &PeakReport) -> Option<RenderedChart> {
 }
 
 fn throughput(report: &PeakReport) -> Option<RenderedChart> {
-    let about = "Where fewer transactions finish than start, the device does not keep up.";
+    let about = "If fewer transactions finish than start, the device does not keep up.";
     chart("fig-throughput", "Throughput by rate", "per second", about)
         .with(line(report, "started", |run| run.offered))
         .with(line(report, "finished", |run| run.measured))
@@ -269,7 +269,7 @@ fn throughput(report: &PeakReport) -> Option<RenderedChart> {
 }
 
 fn hits(report: &PeakReport) -> Option<RenderedChart> {
-    let about = "Document hit ratio that the robots offered, and that was measured.";
+    let about = "Document hit ratios: offered by the robots, and measured.";
     chart("fig-hits", "Hit ratio by rate", "%", about)
         .up_to(100.0)
         .with(line(report, "offered", |run| run.offered_dhr))

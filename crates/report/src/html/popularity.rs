@@ -29,7 +29,7 @@ fn trace(extras: &Extras) -> Option<(String, &Curve)> {
 /// Popularity of the objects of a run, beside two distributions and a trace.
 pub(super) fn of_run(facts: &RunFacts, extras: &Extras) -> Option<RenderedChart> {
     let chart = Chart::new("fig-popularity", "Popularity of objects by rank", "requests").about(
-        "Requests for each object over its rank in the whole run; rank 1 is the most popular object. The other two curves \
+        "Number of requests for each object of the whole run, by rank; rank 1 is the most popular object. The other two curves \
          show how the same number of requests for the same number of objects would be distributed.",
     );
     figure(chart, "this run", &Curve::of_run(facts)?, trace(extras).as_slice())

@@ -113,8 +113,9 @@ fn hits(facts: &RunFacts, view: Option<&View<'_>>) -> Section {
     let section = Section::new(
         "hits",
         "Hit ratio",
-        "A hit is a reply that the device gave without asking our servers for the object. Header fields that the benchmark adds to requests and \
-         replies show it; what the device claims does not count. Offered hits are repeated requests for cachable objects.",
+        "A hit is a reply that the device sent without requesting the object from our servers. Hits are recognized by header \
+         fields that the benchmark adds to requests and replies, not by claims of the device. Offered hits are repeated \
+         requests for cachable objects.",
     );
     let story = misses::explain(facts);
     section
@@ -133,8 +134,8 @@ fn correct(facts: &RunFacts) -> Section {
     Section::new(
         "correctness",
         "Correctness",
-        "Whether the replies were those that the servers had generated for the requests, and whether the device followed \
-         the rules of HTTP caching, over the whole run.",
+        "Whether the replies were those that the servers had generated for the requests, and whether the device followed the \
+         rules of HTTP caching during the whole run.",
     )
     .with([Part::Notes(vec![found.conclusion()])])
     .with(request_tables::findings(&found))
@@ -211,7 +212,7 @@ fn downtime(extras: &Extras) -> Section {
     let section = Section::new(
         "downtime",
         "Downtime",
-        "The device was killed during the test and restarted: how long the robots were without it.",
+        "The device was killed during the test and restarted. The table shows how long the robots were without it.",
     );
     let Some(found) = &extras.downtime else { return section };
     section.with([tables::downtime(found)]).with([Part::Notes(vec![found.outage(), found.before()])])

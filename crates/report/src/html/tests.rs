@@ -271,11 +271,11 @@ fn a_rich_workload_shows_its_kinds() {
         "Pages, phase meas",
         "Validations by the device",
         "Closed connections, phase meas",
-        "idle, by the peer",
+        "while idle, by the peer",
         "names looked up",
         "replies with cookies",
         "The cache is too small: ",
-        "it had been a hit before: evicted",
+        "the object had been evicted after an earlier hit",
     ] {
         assert!(rich.contains(shown), "{shown}");
         assert!(!plain.contains(shown) || shown.starts_with("Closed"), "{shown}");
@@ -425,7 +425,7 @@ fn predictions_and_cuts_are_shown() {
     assert_eq!(cells(&page, caption, "meas"), ["99.50", "100.25", "55.00", text::UNDEFINED]);
     let restart = cells(&page, "When the device was available again", "device started again");
     assert_eq!(restart, ["15.00", "+5.00", "+0.00"]);
-    assert!(page.contains("<section id=\"downtime\">") && page.contains("<li>outage as robots saw it: "));
+    assert!(page.contains("<section id=\"downtime\">") && page.contains("<li>outage seen by the robots: "));
 }
 
 #[test]

@@ -64,11 +64,11 @@ pub(super) fn deed(scope: &Scope) -> &'static str {
     let nothing_came = scope.block.ok_count() == 0;
     let Some(kind) = most(scope) else { return OVERLOADED };
     match (kind, kind.nature()) {
-        (K::ConnectFailed, _) if nothing_came => "was not there",
+        (K::ConnectFailed, _) if nothing_came => "was unreachable",
         (K::ConnectFailed, _) => "refused connections",
         (_, Nature::Slow) if nothing_came => "did not answer",
         (_, Nature::Slow) => OVERLOADED,
-        (K::NoReply | K::Reset, _) => "broke off connections",
+        (K::NoReply | K::Reset, _) => "dropped connections",
         (K::BadStatus, _) | (_, Nature::Access) => "answered with errors",
         (K::UnmarkedRedirect, _) => "redirected robots elsewhere",
         (_, Nature::Content) => WRONG_CONTENT,

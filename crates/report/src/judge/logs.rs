@@ -133,7 +133,7 @@ pub(super) fn mixed(facts: &RunFacts, found: &mut Findings) {
         values.sort_unstable();
         values.dedup();
         if values.len() > 1 {
-            let text = format!("the logs are perhaps not of one run: {what} differ ({})", values.join(", "));
+            let text = format!("the logs may not come from one run: {what} differ ({})", values.join(", "));
             found.warn("mixed", text);
         }
     };
@@ -157,7 +157,7 @@ pub(super) fn mixed(facts: &RunFacts, found: &mut Findings) {
     let apart_s = (last - first) / 1_000_000_000;
     if apart_s > STARTS_APART_S {
         let text = format!(
-            "the logs are perhaps not of one run: the first process started {apart_s} s before the last"
+            "the logs may not come from one run: the first process started {apart_s} s before the last"
         );
         found.warn("mixed", text);
     }
@@ -173,7 +173,7 @@ fn measured_s(phase: &PhaseFacts) -> f64 {
 
 pub(super) fn phase(facts: &RunFacts, found: &mut Findings) {
     if primary(facts).next().is_none() {
-        let text = "the workload has no primary phase to take results from".to_owned();
+        let text = "the workload has no primary phase from which results could be taken".to_owned();
         return found.warn("phase", text);
     }
     for phase in primary(facts) {

@@ -49,7 +49,7 @@ pub(super) fn offered(facts: &RunFacts, found: &mut Findings) {
     } else if gap - withheld(&scope.block) <= allowed {
         // The rule `following` finds a device that makes robots wait longer and longer: transactions start and do not end.
         let text = format!(
-            "{text}, because pages had no answer yet when the phase ended: the device cannot keep up, or the warm-up was too \
+            "{text}, because pages were still unanswered when the phase ended: the device cannot keep up, or the warm-up was too \
              short"
         );
         found.warn("offered", text);

@@ -126,7 +126,7 @@ pub(super) fn correctness(facts: &RunFacts, found: &mut Findings) {
                     found.invalid("origin", LimitingParty::Server, text);
                 }
                 _ if few => found.warn("correctness", text),
-                // A hit on an object that others requested is nobody's fault.
+                // A hit on an object that others requested is not an error of the device.
                 ErrorKind::FalseHit => found.warn("correctness", text),
                 // A bench that does not read its sockets may be the reason for a truncated message.
                 ErrorKind::BodyShort => found.slow_as("correctness", deed, text),

@@ -10,11 +10,11 @@ use crate::facts::RunFacts;
 
 /// A rule of the verdict.
 pub struct Rule {
-    /// Its name, as in findings. Rules that stand next to each other may share one.
+    /// Name, as in findings. Neighbouring rules may share a name.
     pub name: &'static str,
-    /// What it looks at, with its thresholds.
+    /// The condition of the rule, with its thresholds.
     pub looks_at: String,
-    /// What follows if it is broken, at worst.
+    /// The most severe effect of a violation.
     pub says: FindingSeverity,
     check: fn(&RunFacts, &mut Findings),
 }
@@ -66,8 +66,8 @@ fn table() -> Vec<Rule> {
     add(
         "mixed",
         format!(
-            "the logs are not from one run: workloads or versions of the program differ, or processes started more \
-             than {} s apart",
+            "the logs do not come from one run: workloads or versions of the program differ, or processes started more than {} \
+             s apart",
             logs::STARTS_APART_S
         ),
         Warning,

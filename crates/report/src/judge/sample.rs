@@ -5,7 +5,7 @@ use crate::facts::RunFacts;
 
 /// With fewer ended transactions in the primary phase, figures are meaningless.
 pub const MIN: u64 = 100;
-/// With fewer ended transactions in the primary phase, figures are rough.
+/// With fewer ended transactions in the primary phase, figures are imprecise.
 pub(super) const FEW: u64 = 1000;
 
 pub(super) fn samples(facts: &RunFacts, found: &mut Findings) {
@@ -15,7 +15,7 @@ pub(super) fn samples(facts: &RunFacts, found: &mut Findings) {
     if ended < MIN {
         found.invalid("samples", LimitingParty::Test, format!("{text}; the minimum is {MIN}"));
     } else if ended < FEW {
-        let text = format!("{text}: means are rough, and high percentiles are random");
+        let text = format!("{text}: means are imprecise, and high percentiles are a matter of chance");
         found.warn("samples", text);
     }
 }

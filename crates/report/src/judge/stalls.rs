@@ -59,7 +59,7 @@ pub(super) fn stalls(facts: &RunFacts, found: &mut Findings) {
         let all = side.processes.iter().map(|process| StallSums::of(process, &windows));
         let Some(worst) = worst(all, whole_s) else { continue };
         let text = format!(
-            "the {} stalled for {:.1} s at a stretch, {:.1} s into the run, and for {:.1} s in total ({:.1} % of the judged \
+            "the {} stalled for {:.1} s at a stretch, {:.1} s into the run, and for {:.1} s in total ({:.1} % of the measured \
              time): it was stopped, or had no processor or memory",
             side.side.name(),
             worst.longest_s,

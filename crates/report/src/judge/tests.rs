@@ -564,7 +564,7 @@ fn the_headline_tells_what_the_device_did() {
     for (kind, deed) in [
         (ErrorKind::BadStatus, "the device answered with errors"),
         (ErrorKind::UnmarkedRedirect, "the device redirected robots elsewhere"),
-        (ErrorKind::Reset, "the device broke off connections"),
+        (ErrorKind::Reset, "the device dropped connections"),
         (ErrorKind::BadHead, "the device sent broken messages"),
         (ErrorKind::Timeout, "the device did not sustain the load"),
         (ErrorKind::ConnectFailed, "the device refused connections"),
@@ -575,7 +575,7 @@ fn the_headline_tells_what_the_device_did() {
         assert_eq!(verdict(&run.logs()).2, deed, "{kind:?}");
     }
     let dead = Run { error: Some((1, ErrorKind::ConnectFailed)), ..Run::default() };
-    assert_eq!(verdict(&dead.logs()).2, "the device was not there");
+    assert_eq!(verdict(&dead.logs()).2, "the device was unreachable");
 }
 
 /// The rules as the table of the documentation.

@@ -1,4 +1,4 @@
-//! All figures as a page for people.
+//! The reference page of all figures.
 
 use std::fmt::Write as _;
 
@@ -6,23 +6,24 @@ use crate::figures::{self, TableEntry, Unit, absent};
 
 const HEAD: &str = "# Figures\n\n\
 `cargo test -p polygraph-report` generates this page from the table of figures of the `report` crate; do not edit it.\n\n\
-`lx` prints these figures for one log or many. `lx --list` lists them with all their names; `lx --list --all` includes names of \
+`lx` prints these figures for one or more logs. `lx --list` lists them with all their names; `lx --list --all` includes names of \
 the original that do not exist here. `lx`, reports, exports and this page share one table of definitions.\n\n\
 ```sh\n\
-lx --phases meas --objects rep_rate,hit.rptm,errors.tbl clt.log      # names, or whole first parts of names\n\
-lx --format csv --side srv runs/try/*.log                            # csv and json have all digits\n\
+lx --phases meas --objects rep_rate,hit.rptm,errors.tbl clt.log      # names, or complete first parts of names\n\
+lx --format csv --side srv runs/try/*.log                            # CSV and JSON have all digits\n\
 ltrace --objects time,name,rep_rate,baseline.rptm.p95 --win_len 10s clt.log   # over time\n\
 ```\n\n\
 * [Merging and concatenation](../statistics.md#merging-and-concatenation) says how logs and phases combine. Given logs of both \
 sides, `lx` shows the figures of the clients unless `--side` says otherwise.\n\
 * *Undefined* values (the mean of nothing) are `-1` in text, an empty cell in CSV and `null` in JSON, never 0.\n\
-* Figures with **A** have `.count`, `.mean`, `.min`, `.max`, `.std_dev` (of the sample), `.rel_dev` (in % of the mean) and `.sum`, \
-all exact. Figures with **P** also have `.p5`, `.p50`, `.p75`, `.p90`, `.p95`, `.p99`, `.p999` and the list `.hist`, whose rows have \
-at least 1 % of all values. Percentiles are within 0.1 % of the value, or within 6 % where the table says **P6**.\n\
+* Figures with **A** have `.count`, `.mean`, `.min`, `.max`, `.std_dev` (of the sample), `.rel_dev` (in % of the mean) and \
+`.sum`, all exact. Figures with **P** also have `.p5`, `.p50`, `.p75`, `.p90`, `.p95`, `.p99`, `.p999` and the list `.hist`, \
+whose rows have at least 1 % of all values. Percentiles are within 0.1 % of the value, or within 6 % where the table says \
+**P6**.\n\
 * Levels, with **L**, have `.started`, `.finished`, `.level.mean` (weighted by time), `.level.last` and `.level.peak`.\n\
 * Response times end with the last byte. `rptm` starts with the transaction, `due_rptm` when the request was due.\n";
 
-/// What a row of the page says.
+/// The contents of a row of the page.
 struct Line {
     name: String,
     facts: &'static str,
@@ -82,7 +83,7 @@ fn lines<'a>(entries: impl Iterator<Item = TableEntry<'a>>) -> Vec<(&'static str
                     (None, None) => add(name, "", figure.unit, text),
                 }
             }
-            // Its aggregates have been there.
+            // The aggregates are part of an earlier row.
             TableEntry::Distribution(distribution) => {
                 if let Some((_, line)) = lines.last_mut().filter(|(_, line)| line.name == distribution.name) {
                     line.facts = if distribution.width_percent > 1.0 { "A, P6" } else { "A, P" };

@@ -1,4 +1,4 @@
-//! How figures are written: text as the classic extractor wrote it, CSV, JSON.
+//! Output formats of figures: text in the format of the classic extractor, CSV, JSON.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::figures::{self, Distribution, Figure, List, TableEntry, absent};
 use crate::scope::Scope;
 use crate::text::csv_cell;
 
-/// Rows of a printed distribution have at least this share of all values.
+/// Smallest share of all values in a row of a printed distribution.
 const STEP: f64 = 0.01;
 
 impl Extract {
@@ -29,9 +29,9 @@ impl Extract {
         figures().zip(figures::extract(figures(), &self.scope)).collect()
     }
 
-    /// One `name: value` a line, undefined values as -1. Lists have a line of their own for the name, one with the
-    /// names of the columns, a line for each row, and an empty one; empty lists are left out. `values_only` leaves out
-    /// the names of figures, and all lists.
+    /// Figures as text: one `name: value` per line, undefined values as -1. A list has a line with its name, a line
+    /// with the names of its columns, a line for each row, and an empty line; empty lists are omitted. `values_only`
+    /// omits the names of figures, and all lists.
     pub fn text(&self, values_only: bool) -> String {
         let entries = self.entries();
         let mut values = self.values(&entries).into_iter();
@@ -55,13 +55,12 @@ impl Extract {
         out
     }
 
-    /// A line `name,unit,value` for each figure, with all digits; the value of an undefined one is empty. Lists are not
-    /// for this form.
+    /// A line `name,unit,value` for each figure, with all digits; undefined values are empty. Lists are omitted.
     pub fn csv(&self) -> String {
         let mut out = String::from("name,unit,value\n");
         for (figure, value) in self.values(&self.entries()) {
             let value = value.map_or_else(String::new, |value| value.to_string());
-            // Names of contents may be of any form.
+            // Names of contents may contain any characters.
             let name = csv_cell(&figure.name);
             let _ = writeln!(out, "{name},{},{value}", figure.unit.symbol());
         }
@@ -69,7 +68,8 @@ impl Extract {
     }
 
     /// `{"phases": [...], "figures": {name: value}}` with all digits; undefined values are null. If figures are named,
-    /// `lists` has those lists that the names select, or else `correctness` and `missed_hits` what is known of them.
+    /// `lists` has the lists that the names select; otherwise `correctness` and `missed_hits` have the results of the
+    /// analysis.
     pub fn json(&self) -> String {
         let entries = self.entries();
         let values: Map<String, Value> = self
@@ -96,7 +96,7 @@ impl Extract {
     }
 }
 
-/// A list as JSON; figures are none.
+/// A list as JSON; `None` for figures.
 fn list(entry: &TableEntry<'_>, scope: &Scope) -> Option<Value> {
     match entry {
         TableEntry::Figure(_) => None,
@@ -122,7 +122,7 @@ fn list(entry: &TableEntry<'_>, scope: &Scope) -> Option<Value> {
     }
 }
 
-/// A number if it looks like one.
+/// Text as a JSON number if it is one.
 fn cell_of(text: &str) -> Value {
     text.parse::<f64>().map_or_else(|_| json!(text.trim_matches('"')), |number| json!(number))
 }
@@ -176,10 +176,10 @@ fn rows(out: &mut String, list: &List, scope: &Scope) {
     out.push('\n');
 }
 
-/// Names, units and definitions of what `objects` selects.
+/// Names, units and definitions of the entries that `objects` selects.
 ///
 /// # Errors
-/// If nothing has any of the names.
+/// If no entry has any of the names.
 pub fn list_figures(objects: &[String]) -> Result<String, LxError> {
     let of_run = figures::of_any_run();
     let entries = select(objects, &of_run)?.entries;
@@ -199,8 +199,8 @@ pub fn list_figures(objects: &[String]) -> Result<String, LxError> {
     Ok(out)
 }
 
-/// The same for programs: objects with name, unit, kind (figure, distribution or list) and definition; with `absent` also those of the
-/// reference that nothing has here, with the reason.
+/// The same as JSON: objects with name, unit, kind (figure, distribution or list) and definition; with `absent` also
+/// the names of the original that do not exist here, with the reason.
 ///
 /// # Errors
 /// As [`list_figures`].
@@ -226,10 +226,10 @@ pub fn list_json(objects: &[String], absent: bool) -> Result<String, LxError> {
     Ok(format!("{:#}\n", Value::Array(all)))
 }
 
-/// Names of the reference that nothing has here, and why.
+/// Names of the original that do not exist here, and why.
 pub fn list_absent() -> String {
     let width = absent::ABSENT.iter().map(|(name, _)| name.len() + 2).max().unwrap_or(0);
-    let mut out = String::from("\nNot there:\n");
+    let mut out = String::from("\nNames of Web Polygraph without a figure here:\n");
     for (name, why) in absent::ABSENT {
         let _ = writeln!(out, "{:<width$}  {why}", format!("{name}.*"));
     }

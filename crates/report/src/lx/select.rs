@@ -1,10 +1,10 @@
-//! Which figures are asked for.
+//! Selection of figures by name.
 
 use super::{LxError, Unknown};
 use crate::figures::{self, RunFigures, TableEntry, absent};
 
-/// The table of the papers of 1999. Where all figures are printed it comes last, because the scripts of that
-/// time show the end of the output.
+/// The figures in the papers of 1999. If all figures are printed, they come last, because the scripts of that time show
+/// the end of the output.
 pub(crate) const PAPER: [&str; 9] = [
     "log_cnt",
     "req_rate",
@@ -17,7 +17,7 @@ pub(crate) const PAPER: [&str; 9] = [
     "err_pct",
 ];
 
-/// Names of lists in generation 1.x, and theirs of today.
+/// Names of lists in generation 1.x, with their current names.
 const OF_OLD: [(&str, &str); 12] = [
     ("rep_sz_hist", "baseline.rep.size.hist"),
     ("conn_use_hist", "conn.use.hist"),
@@ -33,24 +33,24 @@ const OF_OLD: [(&str, &str); 12] = [
     ("phase_name", "name"),
 ];
 
-/// What was found for some names.
+/// The entries that some names select.
 #[derive(Debug)]
 pub(crate) struct Selected<'a> {
     /// In the order of printing.
     pub(crate) entries: Vec<TableEntry<'a>>,
-    /// Names that nothing has.
+    /// Unknown names.
     pub(crate) unknown: Vec<Unknown>,
 }
 
-/// Everything is asked for.
+/// Whether all figures are requested.
 pub(super) fn wants_all(objects: &[String]) -> bool {
     objects.is_empty() || objects.iter().any(|object| object.eq_ignore_ascii_case("all"))
 }
 
-/// What is asked for, in the order of the table; if all is, the [`PAPER`]'s figures come last.
+/// The requested entries in the order of the table; if all are requested, the figures of [`PAPER`] come last.
 ///
 /// # Errors
-/// If nothing has any of the names.
+/// If no entry has any of the names.
 pub(crate) fn select<'a>(objects: &[String], of_run: &'a RunFigures) -> Result<Selected<'a>, LxError> {
     let all = wants_all(objects);
     let objects: Vec<&str> = objects.iter().map(|object| today(object)).collect();
@@ -75,7 +75,7 @@ fn today(object: &str) -> &str {
     OF_OLD.iter().find(|(old, _)| *old == object).map_or(object, |(_, new)| new)
 }
 
-/// A request selects the entry of that name and all that continue it with a further part.
+/// A name selects the entry with this name and all entries whose names continue it with a further part.
 fn matches(name: &str, wanted: &str) -> bool {
     name.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', ':']))
 }
@@ -84,7 +84,7 @@ fn unknown(wanted: &str) -> Unknown {
     Unknown { wanted: wanted.to_owned(), why: absent::why(wanted), near: near(wanted) }
 }
 
-/// Up to five names that look like `wanted`, the most similar first.
+/// Up to five names similar to `wanted`, the most similar first.
 fn near(wanted: &str) -> Vec<String> {
     let mut scored: Vec<_> = figures::all()
         .iter()

@@ -1,4 +1,4 @@
-//! Holding runs and comparisons against conditions.
+//! Checks runs and comparisons against conditions.
 
 use serde_json::{Value, json};
 
@@ -8,21 +8,21 @@ use crate::facts::RunFacts;
 use crate::figures::Figure;
 use crate::text::{self, UNDEFINED};
 
-/// A condition and the values that it was checked against.
+/// A checked condition and its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checked {
     /// The condition as it was written.
     pub condition: String,
     /// Whether it holds.
     pub holds: bool,
-    /// What was found, for people.
+    /// The values, as text for people.
     pub found: String,
-    /// The value or change that was looked at, in the unit of the condition's bound; `None` if it is undefined.
+    /// The checked value or change, in the unit of the condition's bound; `None` if it is undefined.
     pub value: Option<f64>,
 }
 
 impl Checked {
-    /// For a manifest or other programs.
+    /// The result as JSON, for the manifest and other programs.
     pub fn json(&self) -> Value {
         json!({ "condition": self.condition, "holds": self.holds, "found": self.found, "value": self.value })
     }
@@ -37,7 +37,7 @@ fn print(figure: &Figure, value: Option<f64>) -> String {
     }
 }
 
-/// Whether a run meets conditions on values. One on a change needs something to compare with and is not met.
+/// Checks the conditions on values for a run. A condition on a change needs another run and is not met.
 pub fn check_run(facts: &RunFacts, conditions: &[Condition]) -> Vec<Checked> {
     let check = |condition: &Condition| {
         let scope = match &condition.phase {
@@ -60,7 +60,7 @@ pub fn check_run(facts: &RunFacts, conditions: &[Condition]) -> Vec<Checked> {
 
 /// Checks the conditions on each group against the first one. Conditions on values are checked for every group but the
 /// first. A change counts only if it is significant. A condition on an undefined figure is met unless the figure was
-/// undefined in the first run, too: conditions name what must not happen, and figures must not vanish.
+/// undefined in the first run, too: conditions name what must not happen, and figures must not disappear.
 pub fn check_comparison(comparison: &Comparison<'_>, conditions: &[Condition]) -> Vec<Checked> {
     let mut all = Vec::new();
     for condition in conditions {
@@ -69,7 +69,7 @@ pub fn check_comparison(comparison: &Comparison<'_>, conditions: &[Condition]) -
             let row = row(part, condition);
             for (index, group) in comparison.groups.iter().enumerate().skip(1) {
                 let (holds, found, value) = match row {
-                    // Nobody has a value.
+                    // No group has a value.
                     None => (!condition.is_change(), UNDEFINED.to_owned(), None),
                     Some(row) => of_row(row, index, condition),
                 };
@@ -96,7 +96,7 @@ fn of_row(row: &ComparedFigure, index: usize, condition: &Condition) -> (bool, S
     }
     let looked_at = match condition.bound {
         Bound::Value(_) => value,
-        // What was nothing before has no relative change, however much it is now.
+        // A value that was 0 before has no relative change.
         Bound::Percent(_) => {
             change.percent.or(change.difference.map(|d| if d.by == 0.0 { 0.0 } else { d.by * f64::INFINITY }))
         }
@@ -107,7 +107,7 @@ fn of_row(row: &ComparedFigure, index: usize, condition: &Condition) -> (bool, S
     let sign = |by: f64| if by > 0.0 { "+" } else { "" };
     let found = match (condition.bound, looked_at) {
         (Bound::Value(_), _) => shown,
-        (_, None) => format!("{shown}, nothing to compare with"),
+        (_, None) => format!("{shown}, without a value to compare with"),
         (Bound::Percent(_), Some(by)) => {
             format!("{shown}, {}{} %, {}", sign(by), text::number(Some(by), 2), change.judgement.word())
         }

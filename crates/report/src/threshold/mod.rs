@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Names are those of `lx`, and short ones ([`crate::names`]). Units are those of the figure's kind: us, ms, s, min;
-//! bytes, KB, MB, GB; /s; Mbps; %. Without one, the number is in the figure's own unit. Undefined figures meet no
+//! bytes, KB, MB, GB; /s; Mbps; %. Without a unit, the number is in the figure's own unit. Undefined figures meet no
 //! condition.
 
 mod check;
@@ -27,20 +27,20 @@ pub struct Condition {
     pub text: String,
     /// The figure.
     pub figure: &'static Figure,
-    /// The phase; `None` for the one that results come from.
+    /// The phase; `None` for the phases of the headline figures.
     pub phase: Option<String>,
     op: Op,
     bound: Bound,
 }
 
 impl Condition {
-    /// It is about a change against another run.
+    /// Whether the condition is about a change from another run.
     pub fn is_change(&self) -> bool {
         !matches!(self.bound, Bound::Value(_))
     }
 }
 
-/// How a figure is to relate to a bound.
+/// The required relation of a figure to a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Op {
     Greater,
@@ -64,7 +64,7 @@ impl Op {
     }
 }
 
-/// What a figure is compared with.
+/// The bound of a condition.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Bound {
     /// A value in the figure's unit.

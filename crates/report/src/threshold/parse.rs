@@ -1,4 +1,4 @@
-//! Reading conditions.
+//! The parser of conditions.
 
 use std::str::FromStr;
 
@@ -6,41 +6,41 @@ use super::{Bound, Condition, Op};
 use crate::figures::Unit;
 use crate::names::{self, UnknownFigure};
 
-/// What is wrong with a condition.
+/// Why a condition is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConditionError {
     /// There is no operator.
     #[error(
-        "`{0}` is no condition: write a figure, one of >= <= > < == !=, and a bound, for example dhr>=54%"
+        "`{0}` is not a condition: write a figure, one of >= <= > < == !=, and a bound, for example dhr>=54%"
     )]
     NoOperator(String),
     /// There is no such figure.
     #[error("in `{0}`: {1}")]
     NoFigure(String, UnknownFigure),
-    /// No phase behind the `@`.
-    #[error("in `{0}`: the name of a phase is missing behind @")]
+    /// There is no phase after the `@`.
+    #[error("in `{0}`: the name of the phase is missing after @")]
     NoPhase(String),
-    /// The bound is no number.
-    #[error("in `{text}`: `{bound}` is no bound: write a number and a unit, for example 54% or 250ms")]
+    /// The bound is not a number.
+    #[error("in `{text}`: `{bound}` is not a bound: write a number and a unit, for example 54% or 250ms")]
     NoNumber {
         /// The condition.
         text: String,
         /// The bound.
         bound: String,
     },
-    /// The unit is not one of the figure's kind.
-    #[error("in `{text}`: {figure} is measured in {}; `{unit}` is no unit of that", if own.is_empty() { "plain numbers" } else { own })]
+    /// The unit does not fit the figure.
+    #[error("in `{text}`: {figure} is measured in {}, not in `{unit}`", if own.is_empty() { "plain numbers" } else { own })]
     WrongUnit {
         /// The condition.
         text: String,
         /// The figure.
         figure: String,
-        /// Its unit.
+        /// Unit of the figure.
         own: &'static str,
         /// The unit that was given.
         unit: String,
     },
-    /// A percentage that changes by percent.
+    /// A change of a percentage is given in percent, which is ambiguous.
     #[error(
         "in `{0}`: a change of a percentage is ambiguous: write pt for percentage points (dhr<-2pt), or rel% for percent of \
          the value (dhr<-5rel%)"
@@ -99,7 +99,7 @@ impl FromStr for Condition {
     }
 }
 
-/// The sign, if there is one, the number and the unit.
+/// Splits a bound into sign (if any), number and unit.
 fn split(bound: &str) -> Option<(Option<f64>, f64, &str)> {
     let (sign, rest) = match bound.as_bytes().first()? {
         b'+' => (Some(1.0), &bound[1..]),
@@ -112,7 +112,7 @@ fn split(bound: &str) -> Option<(Option<f64>, f64, &str)> {
     Some((sign, number, rest[end..].trim()))
 }
 
-/// How many of the figure's unit one of `unit` is; `None` if they are of different kinds.
+/// The size of `unit` in the figure's unit; `None` if they measure different things.
 fn factor(own: Unit, unit: &str) -> Option<f64> {
     let time = |unit: &str| {
         Some(match unit {

@@ -33,18 +33,18 @@ fn conditions_are_read() {
 #[test]
 fn mistakes_are_explained() {
     for (text, part) in [
-        ("dhr", "is no condition"),
-        (">=5", "is no condition"),
-        ("dhr=5", "is no condition"),
+        ("dhr", "is not a condition"),
+        (">=5", "is not a condition"),
+        ("dhr=5", "is not a condition"),
         ("dhrr>=5", "did you mean dhr"),
-        ("dhr>=", "`` is no bound"),
-        ("dhr>=many", "`many` is no bound"),
-        ("dhr>=54ms", "hit.ratio.obj is measured in %; `ms` is no unit of that"),
+        ("dhr>=", "`` is not a bound"),
+        ("dhr>=many", "`many` is not a bound"),
+        ("dhr>=54ms", "hit.ratio.obj is measured in %, not in `ms`"),
         ("xact.level.mean>3ms", "is measured in plain numbers"),
-        ("dhr@>=54%", "name of a phase is missing"),
+        ("dhr@>=54%", "name of the phase is missing"),
         ("dhr<-2%", "write pt for percentage points"),
-        ("rptm>1.2.3ms", "is no bound"),
-        ("rptm>+", "is no bound"),
+        ("rptm>1.2.3ms", "is not a bound"),
+        ("rptm>+", "is not a bound"),
     ] {
         let error = parsed(text).unwrap_err();
         assert!(error.contains(part), "{text}: {error}");

@@ -9,7 +9,7 @@ pub enum LimitingParty {
     Client,
     /// A server process: the origin servers of the bench.
     Server,
-    /// The name server that robots ask.
+    /// The name server that robots query.
     NameServer,
     /// A host of the bench: its clock, ports, descriptors, memory or processors.
     Host,
@@ -40,7 +40,7 @@ impl LimitingParty {
             LimitingParty::Test if device => {
                 return "the test cannot judge the device".to_owned();
             }
-            LimitingParty::Test => return "the test proves too little".to_owned(),
+            LimitingParty::Test => return "the test is not conclusive".to_owned(),
             LimitingParty::Client => "the client of the bench",
             LimitingParty::Server => "the origin server of the bench",
             LimitingParty::NameServer => "the name server",
