@@ -1,0 +1,10 @@
+//! The doctor from outside: every check provoked by facts, hosts made of files, its page, and this host.
+
+mod docs;
+mod host_files;
+mod parsers;
+mod provoked;
+mod readers;
+mod remedies;
+
+use polygraph_doctor::parse;

@@ -1,0 +1,27 @@
+//! All readers of text, for tests and for the fuzzer.
+
+use crate::parse;
+
+/// Runs all readers on a text.
+pub fn all(text: &str) {
+    parse::named_number(text, "MemTotal");
+    parse::socket_count(text, "TCP", "tw");
+    parse::counter(text, "Tcp", "OutSegs");
+    parse::softnet_drops(text);
+    parse::time_wait_ports(text, (1, u16::MAX));
+    parse::processor_ticks(text);
+    parse::process_ticks(text);
+    parse::list_length(text);
+    parse::ports_in_range(text, (10, 60_000));
+    parse::chosen(text);
+    parse::control_group(text, "memory");
+    parse::local_addresses(text);
+    parse::inet6_addresses(text);
+    parse::inet6_local_networks(text);
+    parse::name_servers(text);
+    parse::addresses_of(text, "localhost");
+    parse::file_system(text, "/data/runs");
+    parse::saved_rules(text);
+    parse::listed_rules(text);
+    parse::shaping(text);
+}
