@@ -22,7 +22,7 @@ pub struct AddressMap {
 pub fn address_map(workload: &Workload) -> Result<AddressMap, String> {
     let [map] = &workload.addr_maps[..] else {
         let count = workload.addr_maps.len();
-        return Err(format!("zone files need one address map, and the workload uses {count}"));
+        return Err(format!("zone files need one address map, but the workload uses {count}"));
     };
     let zone = map.zone.clone().ok_or("the address map has no zone: set its field `zone`")?;
     let names = map.names.iter().map(|name| name.addr.clone()).collect();

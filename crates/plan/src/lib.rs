@@ -10,6 +10,7 @@
 //! * [`script`]: code that runs with a phase.
 //! * [`mod@lower`]: from a workload to a test that the engine can run.
 //! * [`mod@test`]: a test as the engine runs it.
+//! * [`bench_needs`]: how many hosts a workload needs, and the addresses of each of them.
 //! * [`accounts`]: the accounts that robots log in with.
 //! * [`predict`]: what load a workload offers, and what the hosts need for it.
 //!
@@ -25,6 +26,7 @@
 
 pub mod accounts;
 pub mod bench_addresses;
+pub mod bench_needs;
 pub mod factor;
 pub mod goal;
 pub mod lower;
@@ -39,6 +41,7 @@ pub mod table;
 pub mod test;
 pub mod values;
 
+pub use bench_needs::{BenchNeeds, HostNeeds};
 pub use factor::{Factor, Factors, Inheritance, Inherited, Levels};
 pub use goal::{Goal, PositiveGoal};
 pub use lower::{Environment, LowerError, lower};

@@ -60,6 +60,8 @@ pub enum WorkingSetLimit {
     After(f64),
     /// When this many objects have been filled since the start of the run.
     Fill(u64),
+    /// When this many objects have been filled since the start of the current phase, as in Web Polygraph 4.9.
+    FillOfPhase(u64),
 }
 
 /// The phases of a test.
@@ -131,6 +133,7 @@ impl Schedule {
         let working_set = self.working_set.map(|limit| match limit {
             WorkingSetLimit::After(seconds) => WorkingSetLimit::After(seconds * factor),
             WorkingSetLimit::Fill(count) => WorkingSetLimit::Fill(scaled(count, factor)),
+            WorkingSetLimit::FillOfPhase(count) => WorkingSetLimit::FillOfPhase(scaled(count, factor)),
         });
         Schedule { phases: phases.collect(), working_set }
     }

@@ -177,7 +177,7 @@ pub fn warnings(workload: &Workload, plan: &Prediction) -> Vec<Diagnostic> {
         let each = significant(peak / robots.max(1) as f64, 4);
         found.push(
             Diagnostic::new(Code::Load, None, text)
-                .note("the rate in all is the req_rate of a robot times the number of robots")
+                .note("the total rate is the req_rate of a robot times the number of robots")
                 .help(format!("lower the robots' req_rate to {each}/sec, or raise peak_req_rate")),
         );
     }
@@ -337,6 +337,9 @@ mod tests {
         ] {
             assert_eq!(lengths(&with(goal, more)), (vec![seconds], seconds), "{goal} {more}");
         }
+        // With the rules of 4.9 the cap counts the objects of the phase.
+        let cap = "working_set_cap(1000); compat(\"4.9\");";
+        assert_eq!(lengths(&with("goal.fill_size = 5200KB; wait_wss_freeze = true", cap)).1, Some(250.0));
         // Two machines share the robots, and each has its own goal: together they fill twice as much.
         let bench = "Bench B = { peak_req_rate = 10/sec; client_side.max_host_load = 5/sec; }; use(B);";
         assert_eq!(lengths(&with("goal.fill_size = 5200KB", bench)).1, Some(200.0));

@@ -8,6 +8,7 @@ use polygraph_origin::settings::ServerProfile;
 use polygraph_robot::{Field, Load, Profile, Server};
 use polygraph_traffic::{Distr, Selector};
 
+use crate::bench_needs::BenchNeeds;
 use crate::phases::Schedule;
 
 /// A test that the engine can run.
@@ -28,6 +29,8 @@ pub struct Test {
     pub schedule: Schedule,
     /// Seconds over which the load rises at the start.
     pub launch_window: f64,
+    /// The hosts that the test needs, with the addresses of their agents; the reason if agents cannot be shared among hosts.
+    pub needs: Result<BenchNeeds, String>,
     /// Names of visible servers with the addresses behind them, for a name server.
     pub names: Vec<(String, Vec<IpAddr>)>,
     /// The workload's text as it was compiled; empty for tests that options describe.
@@ -58,6 +61,27 @@ impl Test {
     /// Number of robots.
     pub fn robot_count(&self) -> usize {
         self.robots.iter().map(|profile| profile.count).sum()
+    }
+
+    /// Leaves out the robots and servers of other hosts: those whose addresses are not of this one. A robot without an address
+    /// and a server at any address are of every host.
+    pub fn keep_local(&mut self, is_local: impl Fn(IpAddr) -> bool) {
+        for profile in self.robots.iter_mut().filter(|profile| !profile.addresses.is_empty()) {
+            if !profile.addresses.iter().all(|ip| is_local(*ip)) {
+                let profile = Arc::make_mut(profile);
+                profile.addresses.retain(|ip| is_local(*ip));
+                profile.count = profile.addresses.len();
+            }
+        }
+        self.robots.retain(|profile| profile.count > 0);
+        for servers in &mut self.servers {
+            servers.sites.retain(|site| site.listen.ip().is_unspecified() || is_local(site.listen.ip()));
+        }
+    }
+
+    /// Number of servers.
+    pub fn server_count(&self) -> usize {
+        self.servers.iter().map(|servers| servers.sites.len()).sum()
     }
 
     /// Requests per second of all robots at full load; `None` if some robots wait for replies.

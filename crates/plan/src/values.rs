@@ -86,7 +86,7 @@ pub fn rate(text: &str) -> Result<f64, String> {
     if value > 0.0 && value.is_finite() {
         Ok(value)
     } else {
-        Err(format!("`{text}` is not a rate: it must be positive; leave the option out for best effort"))
+        Err(format!("`{text}` is not a rate: it must be positive; leave out the option for best effort"))
     }
 }
 
@@ -156,7 +156,7 @@ pub fn distr(text: &str, unit: Unit) -> Result<Distr, String> {
             want(2)?;
             let (min, max) = (value(0)?, value(1)?);
             if min > max {
-                return Err(wrong("the smaller value comes first".into()));
+                return Err(wrong("the smaller value must come first".into()));
             }
             Ok(Distr::Unif { min, max })
         }
@@ -164,8 +164,8 @@ pub fn distr(text: &str, unit: Unit) -> Result<Distr, String> {
         "logn" => want(2).and_then(|()| Ok(Distr::logn(value(0)?, value(1)?))),
         "zipf" => want(1).and_then(|()| Ok(Distr::Zipf { n: whole(0)? })),
         "seq" => want(1).and_then(|()| Ok(Distr::Seq { period: whole(0)? })),
-        "table" | "tab" => Err(wrong("user tables are not supported here yet".into())),
-        _ => Err(wrong(format!("`{name}` is none of const, exp, unif, norm, logn, zipf, seq"))),
+        "table" | "tab" => Err(wrong("tables are not supported here yet".into())),
+        _ => Err(wrong(format!("`{name}` is not one of const, exp, unif, norm, logn, zipf, seq"))),
     }
 }
 
@@ -217,7 +217,7 @@ pub fn goal(text: &str) -> Result<Goal, String> {
                 },
             })
         }
-        _ => Err(wrong("it has one part or three".into())),
+        _ => Err(wrong("it must have one part or three parts".into())),
     }
 }
 

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use polygraph_doctor::PlannedLoad;
 use polygraph_engine::{ClientSetup, ReservedAddress, RunSetup, ServerSetup, StartRule};
 use polygraph_link::nanos;
 use polygraph_plan::Test;
@@ -13,16 +14,19 @@ use polygraph_sim::device::{Cache, Model};
 use polygraph_stats::{EndReason, Header, Record, Side};
 use serde_json::Value;
 
+use crate::addresses::{AddedAddresses, AddressMode};
 use crate::device::{DeviceReport, DeviceUnderTest, StartedDevice};
 use crate::jobs::{self, ClientSettings, ServerTolerance};
 use crate::name_server::RunNameServer;
 use crate::prediction::{PredictionInput, PredictionModel};
 use crate::preflight::{self, OriginPlaces, PreflightCheck};
-use crate::result::{Conclusion, check_empty, manifest, partial_summary, result_directory, write_manifest};
+use crate::result::{
+    Conclusion, check_empty, logs, manifest, partial_summary, result_directory, write_manifest,
+};
 use crate::run_settings::FAIL_TIMEOUT_S;
 use crate::simulation::RunIdentities;
 use crate::working_set::WorkingSetFiles;
-use crate::{Expectations, Failure, Notify, RunResult, RunSettings, layouts, make_directory};
+use crate::{Expectations, Failure, Notify, RunResult, RunSettings, host_check, layouts, make_directory};
 
 /// A test with both sides on this machine.
 #[derive(Debug)]
@@ -37,7 +41,7 @@ pub struct Bench<'a> {
     pub settings: &'a RunSettings,
     /// The client side.
     pub client: ClientSettings,
-    /// What servers accept.
+    /// Unexpected requests that servers accept.
     pub tolerance: ServerTolerance,
     /// The parent directory of new result directories.
     pub runs: &'a Path,
@@ -61,9 +65,11 @@ pub struct Bench<'a> {
     pub fail_timeout_s: Option<f64>,
     /// Shows messages.
     pub notify: Notify,
+    /// The addresses of robots and servers that this host had not.
+    pub addresses: AddedAddresses,
 }
 
-/// What is known about a run before it starts and needed after it.
+/// Facts that are known before a run starts and needed after it.
 struct Beforehand {
     /// The test without the device, with the model of the device.
     predicted: Option<(Test, Option<Model>)>,
@@ -73,17 +79,19 @@ struct Beforehand {
 }
 
 impl<'a> Bench<'a> {
-    /// Reserves the servers' addresses. Options of generation 1.x may leave ports to the system: robots then ask whatever
-    /// servers there are. Workload files name their servers.
+    /// Adds missing addresses of robots and servers to this host, and reserves those of the servers. Options of generation
+    /// 1.x may let the system choose ports; robots then use the servers that exist. Workload files name their servers.
     ///
     /// # Errors
-    /// If a server cannot listen at its address.
+    /// If addresses cannot be added, or a server cannot listen at its address.
     pub fn new(
         mut test: Test,
         settings: &'a RunSettings,
         runs: &'a Path,
+        addresses: AddressMode,
         notify: Notify,
     ) -> Result<Bench<'a>, Failure> {
+        let addresses = AddedAddresses::of_test(&test, &[Side::Client, Side::Server], addresses, notify)?;
         let reserved = jobs::reserve_all(&test)?;
         test.serve_at(&reserved.iter().map(ReservedAddress::address).collect::<Vec<_>>());
         Ok(Bench {
@@ -104,6 +112,7 @@ impl<'a> Bench<'a> {
             prediction: PredictionModel::Auto,
             fail_timeout_s: FAIL_TIMEOUT_S,
             notify,
+            addresses,
         })
     }
 
@@ -111,7 +120,7 @@ impl<'a> Bench<'a> {
     /// before the preflight check has succeeded.
     ///
     /// # Errors
-    /// If the test cannot be run. A test that fails is no error.
+    /// If the test cannot be run. A test that fails is not an error.
     pub fn run(mut self, mut observer: impl FnMut(&Header, &Record)) -> Result<RunResult, Failure> {
         self.working_set.check(&self.test, self.notify)?;
         self.out.as_deref().map_or(Ok(()), check_empty)?;
@@ -121,7 +130,7 @@ impl<'a> Bench<'a> {
         let device = self.device.take();
         let mut device =
             device.map(|device| device.start(&mut self.test, &origins, self.notify)).transpose()?;
-        let (mut client, mut server) = self.jobs()?;
+        let (mut client, mut server) = self.jobs(&origins)?;
         let check = PreflightCheck {
             timeout: self.preflight,
             origins: OriginPlaces::Here(&origins),
@@ -171,7 +180,8 @@ impl<'a> Bench<'a> {
         let shares = outcome.shares.take();
         let conclusion = Conclusion {
             directory: &directory,
-            outcome: &outcome,
+            logs: &logs(&directory),
+            interrupted: outcome.reason == EndReason::Interrupted,
             device: report.as_ref(),
             expectations: &self.expectations,
         };
@@ -198,11 +208,13 @@ impl<'a> Bench<'a> {
     }
 
     /// Both sides as jobs of the engine.
-    fn jobs(&mut self) -> Result<(ClientSetup, ServerSetup), Failure> {
+    fn jobs(&mut self, origins: &[SocketAddr]) -> Result<(ClientSetup, ServerSetup), Failure> {
         let Bench { test, settings, client, working_set, .. } = &*self;
         let sides = [Side::Client, Side::Server];
         let [on_client, on_server] = layouts::layouts(test, settings, client.open_connections, sides);
-        let client = jobs::client_job(test, settings, client, true, on_client, working_set, self.notify)?;
+        let load = PlannedLoad { servers: true, ..host_check::of_client(test, client, on_client, origins) };
+        host_check::check(&load, self.out.as_deref().unwrap_or(self.runs), self.notify)?;
+        let client = jobs::client_job(test, settings, client, true, on_client, working_set)?;
         let reserved = std::mem::take(&mut self.reserved);
         let server = jobs::server_job(&self.test, self.settings, self.tolerance, reserved, on_server);
         Ok((client, server))
@@ -222,7 +234,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Stops the device. If its files cannot be kept, the rest of the result still can: that is `trouble`.
+    /// Stops the device. If its files cannot be copied, the rest of the result is still written, and `trouble`
+    /// describes the problem.
     fn stop_device(
         &self,
         device: StartedDevice,

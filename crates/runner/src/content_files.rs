@@ -15,7 +15,7 @@ use polygraph_traffic::files::{File, Files};
 
 const SIGNATURE: &[u8] = b"polygraph cdb 1\n";
 
-/// The regular files below the directory `root`, sorted by name. Links are not followed, so a tree ends.
+/// The regular files below the directory `root`, sorted by name. Links are not followed, so that the tree is finite.
 ///
 /// # Errors
 /// If a file or directory cannot be read, or there is no regular file.
@@ -29,7 +29,7 @@ pub fn document_root(root: &Path) -> io::Result<Files> {
 /// The entries of the content database at `path`, in their order.
 ///
 /// # Errors
-/// If the file cannot be read, is no database, is damaged or has no entry.
+/// If the file cannot be read, is not a database, is damaged or has no entries.
 pub fn content_database(path: &Path) -> io::Result<Files> {
     if path.is_dir() {
         let mut files = document_root(path)?;

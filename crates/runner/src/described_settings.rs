@@ -28,7 +28,7 @@ pub fn of_client(test: &Test, open_limit: OpenLimit, ports: Option<(u16, u16)>) 
         setting("rules of choice", rules(test)),
         setting("repeats after", format!("{} s", field.settle)),
         setting("launch window", format!("{} s", test.launch_window)),
-        setting("open connections at most", open_limit.text()),
+        setting("limit of open connections", open_limit.text()),
         setting("shares knowledge of objects", if field.share_worlds { "yes" } else { "no" }),
     ];
     settings.extend(offered_dhr(test).map(|dhr| setting("offered document hit ratio", percent(dhr))));
@@ -227,7 +227,7 @@ fn shares<T>(selector: &Selector<T>, word: impl Fn(&T) -> &'static str) -> Vec<(
     items.map(|(index, item)| (word(item), selector.probability(index))).collect()
 }
 
-/// The line that says where servers listen.
+/// The message that says where servers listen.
 pub fn listening(addresses: &[SocketAddr]) -> String {
     format!("listening at {}", few(addresses))
 }

@@ -1,4 +1,4 @@
-//! The device under test that a run starts: how it becomes part of the test, and what it did at the end.
+//! The device under test that a run starts: how it becomes part of the test, and its results at the end.
 
 mod power_failure;
 
@@ -29,7 +29,7 @@ pub struct DeviceUnderTest {
     device: Device,
     params: Params,
     options: Vec<(String, String)>,
-    /// The phase in which it is off.
+    /// The phase in which the device is off.
     dark: Option<String>,
 }
 
@@ -41,9 +41,9 @@ pub struct StartedDevice {
     running: Arc<Mutex<RunningDevice>>,
     role: DeviceRole,
     options: Vec<(String, String)>,
-    /// Processor time that it used before the test, in seconds.
+    /// Processor time that the device used before the test, in seconds.
     cpu_before: f64,
-    /// The resources that it uses over time.
+    /// Resources of the device over time.
     usage: UsageSeries,
 }
 
@@ -54,7 +54,7 @@ impl DeviceUnderTest {
     }
 
     /// The model of the device's cache for predictions: LRU of its size, or a cache that keeps everything if no size is
-    /// known. `None` for balancers, which keep nothing.
+    /// known. `None` for balancers, which store nothing.
     pub fn model(&self) -> Option<Model> {
         let size = self.params.memory.unwrap_or(0).saturating_add(self.params.disk.unwrap_or(0));
         let cache = if size > 0 { Cache::Lru(size) } else { Cache::Ideal };
@@ -136,7 +136,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 impl StartedDevice {
-    /// Whether it acts as the servers.
+    /// Whether the device acts as the servers.
     pub fn is_surrogate(&self) -> bool {
         self.role != DeviceRole::Forward
     }
@@ -159,12 +159,25 @@ impl StartedDevice {
         self.power.iter_mut().for_each(|power| power.watch(header, record));
         if let Record::Interval(interval) = record
             && header.side == Side::Client
-            && self.usage.is_due(interval.end_ns as f64 * 1e-9)
-            // The lock is held while the device starts, which must not delay the run.
+        {
+            self.sample(interval.end_ns as f64 * 1e-9);
+        }
+    }
+
+    /// Samples the resources that the device uses, unless the last sample is recent. The time is in seconds from the start of
+    /// the run.
+    pub fn sample(&mut self, at_s: f64) {
+        // The lock is held while the device starts, which must not delay the run.
+        if self.usage.is_due(at_s)
             && let Ok(running) = self.running.try_lock()
         {
-            self.usage.add(interval.end_ns as f64 * 1e-9, running.usage());
+            self.usage.add(at_s, running.usage());
         }
+    }
+
+    /// The address at which the device accepts requests.
+    pub fn address(&self) -> SocketAddr {
+        lock(&self.running).address()
     }
 
     /// The part of the manifest about the device, before the run.
@@ -219,14 +232,14 @@ fn write_usage(directory: &Path, usage: &UsageSeries, cpu_before: f64) -> Result
     write_file(&path, csv)
 }
 
-/// What a device did in a run.
+/// Resources and counts of a device in a run.
 #[derive(Debug)]
 pub struct DeviceReport {
     name: String,
     /// The times of its power failure, if there was one.
     power: Option<PowerFailureTimes>,
     counts: AccessCounts,
-    /// During the run; for memory, the largest sample.
+    /// Resources used during the run; for memory, the largest sample.
     usage: Usage,
     end: ProcessEnd,
 }
@@ -234,7 +247,7 @@ pub struct DeviceReport {
 /// The same counts as the robots saw them.
 #[derive(Clone, Copy, Debug)]
 pub struct RobotCounts {
-    /// Transactions that started.
+    /// Started transactions.
     pub requests: u64,
     /// Hits. Only basic transactions can be hits.
     pub hits: u64,
@@ -288,7 +301,7 @@ impl DeviceReport {
             None => write!(line, "{hits} hits in {requests} requests, the robots saw {seen_hits} in {seen}"),
         };
         if unreadable > 0 {
-            let _ = write!(line, "; {unreadable} lines of its log cannot be read");
+            let _ = write!(line, "; {unreadable} lines of its log are unreadable");
         }
         line + "\n"
     }

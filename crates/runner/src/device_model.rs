@@ -1,4 +1,4 @@
-//! Models of devices as the user writes them and as reports describe them.
+//! Reads models of devices from options, and describes them for reports.
 
 use polygraph_link::Nanos;
 use polygraph_link::nanos;
@@ -22,8 +22,8 @@ pub fn parse(text: &str) -> Result<Option<Model>, String> {
     let (cache, rest) = text.split_once(',').unwrap_or((text, ""));
     let (policy, size) = cache.split_once(':').map_or((cache, None), |(policy, size)| (policy, Some(size)));
     let sized = |make: fn(u64) -> Cache| {
-        let bytes = values::size(size.ok_or_else(|| wrong("it needs a size"))?)?;
-        if bytes > 0 { Ok(make(bytes)) } else { Err(wrong("it needs a size")) }
+        let bytes = values::size(size.ok_or_else(|| wrong("it needs a cache size"))?)?;
+        if bytes > 0 { Ok(make(bytes)) } else { Err(wrong("it needs a cache size")) }
     };
     let cache = match policy.to_ascii_lowercase().as_str() {
         "ideal" if size.is_none() => Cache::Ideal,

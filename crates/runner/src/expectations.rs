@@ -1,4 +1,4 @@
-//! What the user expects of a run (`--expect`), and how the run met it.
+//! The user's expectations of a run (`--expect`), and whether the run met them.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -8,16 +8,16 @@ use polygraph_report::{RunFacts, junit};
 
 use crate::{Failure, FailureKind, write_file};
 
-/// What the user expects of a run.
+/// The user's expectations of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Expectations {
-    /// Conditions on its figures.
+    /// Conditions on figures of the run.
     pub conditions: Vec<Condition>,
     /// The JUnit file for the verdict and the conditions.
     pub junit: Option<PathBuf>,
 }
 
-/// How a run met the expectations.
+/// The results of checking expectations.
 #[derive(Debug, Default)]
 pub struct ExpectationResults(Vec<Checked>);
 
@@ -27,7 +27,7 @@ impl Expectations {
         ExpectationResults(check_run(facts, &self.conditions))
     }
 
-    /// Writes the JUnit file, if there is to be one.
+    /// Writes the JUnit file, if the user requested one.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -36,7 +36,7 @@ impl Expectations {
         write_file(path, junit::of_run(facts, &results.0))
     }
 
-    /// Writes the JUnit file of a run that could not start, if there is to be one.
+    /// Writes the JUnit file of a run that could not start, if the user requested one.
     ///
     /// # Errors
     /// If the file cannot be written.

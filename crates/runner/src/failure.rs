@@ -3,25 +3,25 @@
 use std::fmt::Display;
 use std::path::Path;
 
-/// What kind of obstacle it is, on which the exit code depends (docs/exit-codes.md).
+/// The kind of a failure, which determines the exit code (docs/exit-codes.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
     /// The command line or the workload is wrong.
     Usage,
     /// Something needed on this machine is missing or in use.
     Setup,
-    /// A file cannot be read, or does not contain what was asked for.
+    /// A file cannot be read, or does not contain the requested data.
     Data,
-    /// A device that could not be measured at all: a result, not an error.
+    /// A device that could not be measured at all. This is a result, not an error.
     Verdict,
 }
 
 /// Why a command or a run could not be carried out.
 #[derive(Debug)]
 pub struct Failure {
-    /// What kind of obstacle it is.
+    /// The kind of the failure.
     pub kind: FailureKind,
-    /// What happened.
+    /// Description of the failure.
     pub error: anyhow::Error,
     /// The summary of the run, if anything was measured before the failure.
     pub summary: Option<String>,
@@ -37,7 +37,7 @@ impl Failure {
         Failure::new(FailureKind::Verdict, anyhow::anyhow!("{text}"))
     }
 
-    /// A command line whose options do not fit together, or a workload that cannot be run.
+    /// A command line with contradicting options, or a workload that cannot be run.
     pub fn usage(text: impl Display) -> Failure {
         Failure::new(FailureKind::Usage, anyhow::anyhow!("{text}"))
     }
@@ -65,7 +65,7 @@ impl Display for Failure {
     }
 }
 
-/// Writes a file as a whole, or leaves what was there.
+/// Writes a file completely, or leaves an existing file unchanged.
 ///
 /// # Errors
 /// If the file cannot be written.
@@ -74,10 +74,10 @@ pub fn write_file(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Failure>
         .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", path.display())))
 }
 
-/// Makes a directory and those above it.
+/// Creates a directory and its parents.
 ///
 /// # Errors
-/// If the directory cannot be made.
+/// If the directory cannot be created.
 pub fn make_directory(path: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(path)
         .map_err(|e| Failure::setup(anyhow::anyhow!("cannot make the directory {}: {e}", path.display())))

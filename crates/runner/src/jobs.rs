@@ -1,8 +1,8 @@
-//! From a test to jobs of the engine.
+//! Turns a test into jobs of the engine.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,16 +14,17 @@ use polygraph_report::CONTENTS_MARK;
 use polygraph_stats::{Header, Side};
 use polygraph_traffic::{Catalog, Fingerprint, IdSource, Seed};
 
+use crate::addresses::is_local;
 use crate::open_limit::OpenLimit;
 use crate::working_set::WorkingSetFiles;
-use crate::{Failure, Notice, Notify, RunSettings, described_settings, layouts};
+use crate::{Failure, RunSettings, described_settings};
 
-/// The client side of this machine, apart from what the test says.
+/// Settings of the client side on this machine that are not part of the test.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClientSettings {
     /// Local ports, lowest and highest; `None`: the system chooses.
     pub ports: Option<(u16, u16)>,
-    /// Open connections at most; `None`: as many as file descriptors allow.
+    /// Maximum number of open connections; `None`: as many as file descriptors allow.
     pub open_connections: Option<u32>,
     /// What robots do not count as errors.
     pub tolerance: polygraph_robot::Tolerance,
@@ -42,8 +43,8 @@ pub struct ServerTolerance {
 /// same test run beside the robots.
 ///
 /// # Errors
-/// If robots cannot connect from their addresses, would ask servers for objects that these do not have, or may not open as many
-/// connections as the user wants.
+/// If robots cannot connect from their addresses, would request objects that the servers do not have, or may not open
+/// as many connections as the user wants.
 pub fn client_job(
     test: &Test,
     settings: &RunSettings,
@@ -51,21 +52,15 @@ pub fn client_job(
     with_servers: bool,
     layout: Layout,
     working_set: &WorkingSetFiles,
-    notify: Notify,
 ) -> Result<ClientSetup, Failure> {
     if test.robot_count() == 0 {
-        return Err(Failure::usage(
-            "there are no robots: the workload uses none, or gives them no addresses",
-        ));
+        return Err(Failure::usage("there are no robots: the workload uses none, or they have no addresses"));
     }
     if let Some(text) = test.misdirection() {
         return Err(Failure::usage(text));
     }
     check_local(test)?;
     let open_limit = OpenLimit::of(client.open_connections, layout, with_servers)?;
-    if let Some(text) = open_limit.warning(layouts::expected_connections(test)) {
-        notify(Notice::Warning(text));
-    }
     Ok(client_job_within(test, settings, client, open_limit, layout, working_set))
 }
 
@@ -181,28 +176,23 @@ pub fn reserve_all(test: &Test) -> Result<Vec<ReservedAddress>, Failure> {
     let sites = test.servers.iter().flat_map(|servers| &servers.sites);
     if sites.clone().next().is_none() {
         return Err(Failure::usage(
-            "there are no servers: the workload uses none, or gives them no addresses",
+            "there are no servers: the workload uses none, or they have no addresses",
         ));
     }
     sites.map(|site| reserve(site.listen)).collect()
 }
 
-/// Checks that robots can connect from their addresses: each must be one of this host, or of a network that the host
-/// treats as local (`ip route add local`). Only binding to an address shows whether it is.
+/// Checks that robots can connect from their addresses.
 fn check_local(test: &Test) -> Result<(), Failure> {
     let addresses: BTreeSet<IpAddr> =
         test.robots.iter().flat_map(|profile| profile.addresses.iter().copied()).collect();
-    for address in addresses {
-        if let Err(e) = UdpSocket::bind((address, 0))
-            && matches!(e.kind(), ErrorKind::AddrNotAvailable | ErrorKind::Unsupported)
-        {
-            return Err(Failure::setup(anyhow::anyhow!(
-                "robots cannot connect from {address}, which is not an address of this host: add it (`ip addr add`, or `ip route add \
-                 local` for a whole network), or change the addresses of the robots"
-            )));
-        }
+    match addresses.into_iter().find(|address| !is_local(*address)) {
+        None => Ok(()),
+        Some(address) => Err(Failure::setup(anyhow::anyhow!(
+            "robots cannot connect from {address}, which is not an address of this host: let the program add it for the time of the run \
+             (--addresses anyip), add it to an interface (`polygraph aka`), or change the addresses of the robots"
+        ))),
     }
-    Ok(())
 }
 
 fn reserve(address: SocketAddr) -> Result<ReservedAddress, Failure> {
@@ -212,7 +202,7 @@ fn reserve(address: SocketAddr) -> Result<ReservedAddress, Failure> {
     })
 }
 
-/// What to do about a server that cannot listen at its address, as the end of a sentence; empty if the error needs no
+/// The remedy if a server cannot listen at its address, as the end of a sentence; empty if the error needs no
 /// explanation.
 pub fn listen_hint(error: &std::io::Error) -> &'static str {
     match error.kind() {
@@ -220,7 +210,10 @@ pub fn listen_hint(error: &std::io::Error) -> &'static str {
             "; ports below 1024 need root or CAP_NET_BIND_SERVICE: run the program as root (sudo), or use a higher port"
         }
         ErrorKind::AddrInUse => "; another program uses it",
-        ErrorKind::AddrNotAvailable => "; it is not an address of this host",
+        ErrorKind::AddrNotAvailable => {
+            "; it is not an address of this host: let the program add it for the time of the run (--addresses anyip), or add it to an interface \
+             (`polygraph aka`)"
+        }
         _ => "",
     }
 }

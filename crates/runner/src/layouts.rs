@@ -13,7 +13,7 @@ use crate::RunSettings;
 const PERSISTENT: usize = 2;
 
 /// The layouts of the given sides: all loops run in this process if its file descriptors suffice for both sides. Otherwise,
-/// or if the user asks for it, loops run in worker processes.
+/// or if the user requests it, loops run in worker processes.
 pub fn layouts<const N: usize>(
     test: &Test,
     settings: &RunSettings,
@@ -44,7 +44,7 @@ pub fn layouts<const N: usize>(
     std::array::from_fn(|at| layouts[at])
 }
 
-/// Requests per second that one loop of robots can send without effort.
+/// Requests per second that one loop of robots can easily send.
 const EASY_RATE: f64 = 3_000.0;
 
 /// Loops that robots need at this rate, no more than there are processors. Only robots of the same loop share their

@@ -1,16 +1,19 @@
-//! Carries out a test on this machine: from a `Test` to the jobs of the engine, with a device in the path, checks
-//! beforehand, a prediction afterwards, and a result directory.
+//! Carries out a test on this machine: turns a `Test` into jobs of the engine, starts the device, checks the path
+//! before the test, predicts figures afterwards, and writes a result directory.
 //!
 //! ```text
 //! Test --jobs--> engine (real time) or simulation (virtual time) --> logs --> result directory
 //! ```
 //!
-//! The command line parses options into the plain values of this crate and prints what it returns. Nothing here prints:
-//! what the user should know before the end of a run goes through [`Notify`].
+//! The command line parses options into the plain values of this crate and prints what it returns. This crate does not
+//! print: messages before the end of a run go through [`Notify`].
 
 #![allow(clippy::disallowed_methods, reason = "runs start devices and have a time of day")]
 
+pub mod addresses;
 pub mod bench;
+pub mod bench_routes;
+pub mod ceiling;
 pub mod content_files;
 pub mod described_settings;
 pub mod device;
@@ -18,6 +21,7 @@ pub mod device_model;
 pub mod environment;
 pub mod expectations;
 pub mod failure;
+pub mod host_check;
 pub mod jobs;
 pub mod layouts;
 pub mod log_file;
@@ -34,6 +38,7 @@ pub mod simulation;
 pub mod simulation_table;
 pub mod working_set;
 
+pub use addresses::AddressMode;
 pub use bench::Bench;
 pub use expectations::Expectations;
 pub use failure::{Failure, FailureKind, make_directory, write_file};

@@ -1,11 +1,11 @@
-//! Log files that the user names: whether they can be written, and what becomes of a log that is there already.
+//! Log files that the user names: checks that they can be written, and renames existing logs.
 
 use std::fs::File;
 use std::path::Path;
 
 use crate::{Failure, Notice, Notify};
 
-/// Checks that a log can be written, and leaves everything as it was.
+/// Checks that a log can be written, without changing any file.
 ///
 /// # Errors
 /// If the log cannot be written.
@@ -19,8 +19,8 @@ pub fn check_writable(path: Option<&Path>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Creates a log before anything else happens, and renames an older log of the same name to `<name>.old`. A server opens
-/// its log only with the first request, which is too late to find out that it cannot.
+/// Creates a log before anything else happens, and renames an older log of the same name to `<name>.old`. A server
+/// opens its log only with the first request, which is too late to find out that it cannot be written.
 ///
 /// # Errors
 /// If the log cannot be written.
@@ -42,4 +42,10 @@ fn open(path: &Path) -> Result<File, Failure> {
         .append(true)
         .open(path)
         .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write the log {}: {e}", path.display())))
+}
+
+/// The directory of a log; the working directory without one.
+pub fn directory(path: Option<&Path>) -> &Path {
+    let parent = path.and_then(Path::parent).filter(|parent| !parent.as_os_str().is_empty());
+    parent.unwrap_or(Path::new("."))
 }

@@ -1,4 +1,4 @@
-//! The name server that robots ask: one that the run starts, or one that is there already.
+//! The name server of the robots: one that the run starts, or an existing one.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use serde_json::json;
 
 use crate::{Failure, Notice, Notify};
 
-/// Which name server robots ask.
+/// The choice of the robots' name server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameServerChoice {
-    /// One that the run starts, which knows the names of the workload and no others.
+    /// A name server that the run starts, which knows only the names of the workload.
     BuiltIn,
-    /// The one at this address.
+    /// The name server at this address.
     At(SocketAddr),
 }
 
@@ -26,7 +26,7 @@ pub struct RunNameServer {
 }
 
 impl RunNameServer {
-    /// Starts the built-in name server if it is chosen, and makes all robots that look up names ask the chosen one.
+    /// Starts the built-in name server if it is chosen, and makes all robots that look up names use the chosen one.
     ///
     /// # Errors
     /// If no robot looks up names, or the server cannot be started.
@@ -90,7 +90,7 @@ pub fn zone(test: &Test) -> Result<Zone, Failure> {
 /// Starts a name server with the names of a test, at an address that its robots can reach.
 fn start_built_in(test: &Test) -> Result<NameServer, Failure> {
     let zone = zone(test)?;
-    // A robot with an IPv6 address cannot ask a server with an IPv4 address.
+    // A robot with an IPv6 address cannot query a server with an IPv4 address.
     let from = test.robots.iter().find_map(|profile| profile.addresses.first());
     let host = match from {
         Some(IpAddr::V6(_)) => IpAddr::V6(Ipv6Addr::LOCALHOST),

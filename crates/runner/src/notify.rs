@@ -1,4 +1,4 @@
-//! What the user should know before a run is over.
+//! Messages for the user before the end of a run.
 
 /// A message for the console.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! How many connections the robots of a process may have open.
+//! The limit of open connections of the robots of a process.
 
 use polygraph_engine::{Layout, limits};
 
@@ -17,14 +17,14 @@ impl OpenLimit {
     /// No limit.
     pub const NONE: OpenLimit = OpenLimit { connections: usize::MAX, descriptors: None };
 
-    /// The limit of robots in `layout`, given what the user wants. Robots that share their process with servers
+    /// The limit of robots in `layout`, given the user's limit. Robots that share their process with servers
     /// (`with_servers`) share its descriptors, too: each connection to them has two ends there.
     ///
     /// # Errors
     /// If the user wants more connections than there are file descriptors.
     pub fn of(wanted: Option<u32>, layout: Layout, with_servers: bool) -> Result<OpenLimit, Failure> {
         let descriptors = limits::raise_descriptor_limit();
-        let most = limits::connection_limit(descriptors).saturating_mul(layout.processes.max(1));
+        let most = limits::open_connections(descriptors, layout.processes);
         match wanted.map(|limit| limit as usize) {
             Some(limit) if limit > most => Err(Failure::setup(anyhow::anyhow!(
                 "--open_conn_lmt {limit} needs more file descriptors than the {descriptors} that this process may open, \
@@ -47,19 +47,5 @@ impl OpenLimit {
             }
             OpenLimit { connections, descriptors: None } => connections.to_string(),
         }
-    }
-
-    /// A warning if the test is expected to have more than half as many connections open, `expected`, as file descriptors
-    /// allow.
-    pub fn warning(self, expected: usize) -> Option<String> {
-        let descriptors = self.descriptors?;
-        (expected.saturating_mul(2) > self.connections).then(|| {
-            format!(
-                "robots may have {} connections open at a time, because a process may open {descriptors} files here; the test is \
-                 expected to need about {expected}. If it needs more than the limit, the run is INVALID: raise the limit (ulimit \
-                 -Hn, LimitNOFILE of a service), or, with several robots, start more processes (--workers N)",
-                self.connections
-            )
-        })
     }
 }

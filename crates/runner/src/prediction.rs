@@ -1,4 +1,4 @@
-//! A prediction of a run by simulation, beside what was measured.
+//! Predicts a run by simulation, for comparison with the measured figures.
 
 use std::net::SocketAddr;
 
@@ -15,7 +15,7 @@ use crate::simulation_table::{figure, measured_phases};
 use crate::working_set::WorkingSetFiles;
 use crate::{Failure, RunSettings, device_model};
 
-/// Which model of a device predicts a run.
+/// The choice of the device model for a prediction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PredictionModel {
     /// Nothing is predicted.
@@ -26,14 +26,14 @@ pub enum PredictionModel {
     Of(Option<Model>),
 }
 
-/// Longer runs are not predicted: the simulation should delay the end of a run by no more than a few seconds.
+/// Maximum length of predicted runs: the simulation should delay the end of a run by a few seconds at most.
 const MAX_TRANSACTIONS: u64 = 300_000;
 
 /// A simulation is stopped after this many times the length of the run, in virtual time: it has a phase whose goal it cannot
 /// reach.
 const TIME_LIMIT_FACTOR: f64 = 3.0;
 
-/// What a prediction needs to know about a run.
+/// Facts about a run that a prediction needs.
 #[derive(Debug)]
 pub struct PredictionInput<'a> {
     /// The test as it was run, without the device.
@@ -48,11 +48,11 @@ pub struct PredictionInput<'a> {
     pub device: Option<Model>,
     /// Time of day at the start, in seconds since 1970.
     pub epoch: u64,
-    /// What robots did not count as errors.
+    /// Unexpected replies that robots did not count as errors.
     pub tolerance: polygraph_robot::Tolerance,
-    /// What servers accepted.
+    /// Unexpected requests that servers accepted.
     pub server_tolerance: ServerTolerance,
-    /// The working set that the test continued with.
+    /// The working set with which the test continued.
     pub working_set: &'a WorkingSetFiles,
 }
 

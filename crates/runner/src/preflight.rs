@@ -15,15 +15,15 @@ use polygraph_wire::preflight::PreflightReply;
 use self::advice::{ProbeCase, ProbeTarget};
 use crate::{Failure, Notice, Notify};
 
-/// How long the check waits for an answer unless the user says otherwise. Origin servers answer probes without think time,
-/// so a working device needs less.
+/// Default time that the check waits for an answer. Origin servers answer probes without think time, so a working
+/// device needs less.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a name server may take.
+/// Time limit for a name server.
 const NAME_TIMEOUT: Duration = Duration::from_secs(2);
 /// At most this many proxies are checked, and at most this many servers get a temporary responder.
 const MAX_PLACES: usize = 256;
 
-/// Where the servers of a test are.
+/// The location of the servers of a test.
 #[derive(Clone, Copy, Debug)]
 pub enum OriginPlaces<'a> {
     /// The servers are on this machine. They do not listen yet, but will listen at these addresses, in the order of the test.
@@ -32,7 +32,7 @@ pub enum OriginPlaces<'a> {
     Elsewhere,
 }
 
-/// What is checked, and how.
+/// Settings of the check.
 #[derive(Clone, Copy, Debug)]
 pub struct PreflightCheck<'a> {
     /// How long to wait for an answer; `None`: nothing is checked.
@@ -41,16 +41,16 @@ pub struct PreflightCheck<'a> {
     pub origins: OriginPlaces<'a>,
     /// Whether robots without a proxy connect to a device that acts as the servers.
     pub surrogate: bool,
-    /// Whether replies without the marks of this program are good, too, unless their status is an error.
+    /// Whether replies without the marks of this program are also accepted, unless their status is an error.
     pub accepts_foreign_replies: bool,
 }
 
-/// A probe, and what its answer may be.
+/// A probe, and its acceptable answers.
 #[derive(Debug)]
 struct ProbeRoute {
     probe: Probe,
     target: ProbeTarget,
-    /// Whether robots have credentials, so that a reply that asks for them is good.
+    /// Whether robots have credentials, so that a reply that demands them is acceptable.
     credentials: bool,
 }
 
@@ -140,7 +140,7 @@ fn routes_of(
     };
     if let Some(same) = profile.proxies.iter().find(|proxy| is_server(**proxy, server, check)) {
         return Err(Failure::usage(format!(
-            "the proxy's address {same} is the address of the origin server: there would be no device in between"
+            "the proxy's address {same} is the address of the origin server: there would be no device between robots and servers"
         )));
     }
     if !profile.proxies.is_empty() {

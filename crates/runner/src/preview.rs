@@ -1,4 +1,4 @@
-//! What a workload offers: a simulation of a sample of its robots and servers through all of its phases.
+//! The offered load of a workload, by a simulation of a sample of its robots and servers through all of its phases.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -21,16 +21,16 @@ use crate::{Failure, RunSettings};
 /// Requests of the sample of a larger test. They take a second or two. Hit ratios of a phase with a third of them are exact to
 /// 2 percentage points: a page is repeated with all its embedded objects, so these are about 3,000 independent decisions.
 const REQUESTS: f64 = 50_000.0;
-/// Longer tests are not simulated: virtual time takes real time even without requests.
+/// Maximum length of simulated tests: virtual time takes real time even without requests.
 const MAX_SECS: f64 = 48.0 * 3600.0;
 /// Tests with more robots and servers are not simulated, because setting these up takes too long.
 const MAX_AGENTS: usize = 200_000;
 /// A simulation is stopped after this many times the expected length, in virtual time.
 const TIME_LIMIT_FACTOR: f64 = 3.0;
-/// If a larger share of requests fails, the simulation says nothing about hits.
+/// If a larger share of requests fails, the hit ratios of the simulation are meaningless.
 const MAX_FAILED: f64 = 0.05;
 
-/// What a workload offers.
+/// The offered load of a workload.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum OfferedPreview {
@@ -43,14 +43,14 @@ pub enum OfferedPreview {
         /// The phases in order.
         phases: Vec<OfferedPhase>,
     },
-    /// There was no simulation.
+    /// No simulation was made.
     LeftOut {
-        /// Why there was none.
+        /// The reason.
         left_out: String,
     },
 }
 
-/// What a workload offers in a phase.
+/// The offered load of a workload in a phase.
 #[derive(Debug, Serialize)]
 pub struct OfferedPhase {
     name: String,
@@ -108,7 +108,7 @@ fn expected(phases: &[PhasePrediction]) -> f64 {
     phases.iter().map(|phase| mean(phase) * phase.expected_secs.unwrap_or(0.0)).sum()
 }
 
-/// Simulates a sample. Returns the number of its requests and its phases, or why the simulation says nothing.
+/// Simulates a sample. Returns the number of its requests and its phases, or why the simulation is meaningless.
 fn run(test: Test, seed: u64, limit: Nanos) -> Result<Result<(u64, Vec<OfferedPhase>), String>, Failure> {
     let names: Vec<String> = test.schedule.phases.iter().map(|phase| phase.name.clone()).collect();
     // One interval per phase.

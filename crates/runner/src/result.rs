@@ -2,13 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use polygraph_engine::RunOutcome;
 use polygraph_history::IndexedRun;
 use polygraph_report::prediction::RunPrediction;
 use polygraph_report::run_dir::Run;
 use polygraph_report::verdict::{LimitingParty, VerdictFinding};
 use polygraph_report::{Extras, RunFacts, fold_files, summary_text, write_html};
-use polygraph_stats::{Class, EndReason, Header};
+use polygraph_stats::{Class, Header};
 use serde_json::{Value, json};
 
 use crate::device::{DeviceReport, RobotCounts};
@@ -34,7 +33,7 @@ pub struct RunResult {
 }
 
 impl RunResult {
-    /// The result for programs: the figures of `polygraph runs --json`, findings, expectations and paths.
+    /// The result as JSON: the figures of `polygraph runs --json`, findings, expectations and paths.
     pub fn json(&self) -> Value {
         let run = Run::of(&self.directory, self.facts.clone());
         let mut all = IndexedRun::of(&run).json();
@@ -60,16 +59,18 @@ impl RunResult {
     }
 }
 
-/// What goes into a result besides the logs.
+/// The parts of a result other than the logs.
 #[derive(Debug)]
 pub struct Conclusion<'a> {
     /// The result directory.
     pub directory: &'a Path,
-    /// How the run ended.
-    pub outcome: &'a RunOutcome,
-    /// What the device did, if the run started it.
+    /// Its logs.
+    pub logs: &'a [PathBuf],
+    /// Whether the user stopped the run.
+    pub interrupted: bool,
+    /// Resources and counts of the device, if the run started it.
     pub device: Option<&'a DeviceReport>,
-    /// What the user expects.
+    /// The user's expectations.
     pub expectations: &'a Expectations,
 }
 
@@ -81,10 +82,10 @@ fn file_name(label: &str) -> String {
     "-".repeat(hidden) + &name[hidden..]
 }
 
-/// Makes a directory `<label>-<time>` that does not exist yet.
+/// Creates a new directory `<label>-<time>`.
 ///
 /// # Errors
-/// If the directory cannot be made.
+/// If the directory cannot be created.
 pub fn result_directory(runs: &Path, label: &str) -> Result<PathBuf, Failure> {
     let label = file_name(label);
     let time = jiff::Zoned::now().strftime("%Y-%m-%dT%H-%M-%S").to_string();
@@ -123,7 +124,7 @@ pub fn check_empty(directory: &Path) -> Result<(), Failure> {
     }
 }
 
-/// The manifest: what one needs to know to repeat a run that started at `time`.
+/// The manifest: everything that is needed to repeat a run that started at `time`.
 pub fn manifest(client: &Header, server: &Header, time: &jiff::Zoned) -> Value {
     let object = |pairs: &[(String, String)]| {
         pairs
@@ -163,7 +164,7 @@ pub fn write_manifest(directory: &Path, manifest: &Value) -> Result<(), Failure>
 
 impl Conclusion<'_> {
     /// Computes the verdict from the logs, writes the report, with the result of `predict`, and adds the run to the
-    /// history. A report that cannot be written is no error, because there is a verdict without it: see
+    /// history. A report that cannot be written is not an error, because the verdict does not need it: see
     /// [`RunResult::trouble`].
     ///
     /// # Errors
@@ -174,9 +175,9 @@ impl Conclusion<'_> {
         predict: impl FnOnce(&RunFacts) -> Option<RunPrediction>,
         notify: Notify,
     ) -> Result<RunResult, Failure> {
-        let Conclusion { directory, outcome, device, expectations } = self;
+        let Conclusion { directory, logs, interrupted, device, expectations } = self;
         let report = directory.join("report.html");
-        let facts = fold_files(&logs(directory)).map_err(Failure::data)?;
+        let facts = read_logs(logs)?;
         let met = expectations.check(&facts);
         manifest["verdict"] = facts.verdict.json();
         let mut trouble = write_manifest(directory, manifest).err();
@@ -209,20 +210,29 @@ impl Conclusion<'_> {
             report,
             directory: directory.to_owned(),
             facts,
-            interrupted: outcome.reason == EndReason::Interrupted,
+            interrupted,
             expectations_met: met.all_met(),
             trouble,
         })
     }
 }
 
-/// The verdict of a run that ended early, as far as its logs allow one.
+/// The verdict of a run that ended early, as far as its logs permit.
 pub fn partial_summary(directory: &Path) -> Option<String> {
     let facts = fold_files(&logs(directory)).ok()?;
     Some(format!("\n{}", summary_text(&facts, &[("logs", directory)])))
 }
 
-fn logs(directory: &Path) -> [PathBuf; 2] {
+/// Folds the logs of a run.
+///
+/// # Errors
+/// If one of them cannot be read.
+pub fn read_logs(logs: &[PathBuf]) -> Result<RunFacts, Failure> {
+    fold_files(logs).map_err(Failure::data)
+}
+
+/// The logs of a run with both sides in one process.
+pub fn logs(directory: &Path) -> [PathBuf; 2] {
     ["client.log", "server.log"].map(|name| directory.join(name))
 }
 

@@ -1,8 +1,8 @@
-//! The settings of a run that both sides share and that are no part of the test.
+//! The settings of a run that both sides share and that are not part of the test.
 
 use polygraph_stats::DumpPlan;
 
-/// A run fails if nothing succeeds for this many seconds, unless the user says otherwise.
+/// Default number of seconds without a successful transaction after which a run fails.
 pub const FAIL_TIMEOUT_S: Option<f64> = Some(15.0);
 
 /// Settings of a run.
@@ -18,9 +18,9 @@ pub struct RunSettings {
     pub timer_quantum_s: f64,
     /// The run ends after this many seconds without traffic; `None`: never.
     pub idle_timeout_s: Option<f64>,
-    /// Event loops of each side; `None`: as many as the load and the processors ask for.
+    /// Event loops of each side; `None`: as many as suit the load and the processors.
     pub loops: Option<usize>,
-    /// Worker processes of each side; 0: as many as the limit of file descriptors asks for.
+    /// Worker processes of each side; 0: as many as the limit of file descriptors requires.
     pub workers: usize,
     /// Seed of everything that all processes of a test must agree on.
     pub global_seed: u64,

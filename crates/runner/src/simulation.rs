@@ -43,12 +43,12 @@ pub struct RunIdentities {
     pub server: UniqId,
 }
 
-/// What is simulated.
+/// The setup of a simulation.
 #[derive(Debug)]
 pub struct SimulationSetup<'a> {
     /// The test. Robots without a proxy use the device, if there is one.
     pub test: Test,
-    /// Addresses of its servers, in order; `None`: as the test says.
+    /// Addresses of its servers, in order; `None`: those in the test.
     pub places: Option<Vec<SocketAddr>>,
     /// Settings of both sides. Ids are always reproducible.
     pub settings: &'a RunSettings,
@@ -56,9 +56,9 @@ pub struct SimulationSetup<'a> {
     pub device: Option<Model>,
     /// Network delay in one direction, in nanoseconds.
     pub delay: Nanos,
-    /// What robots do not count as errors.
+    /// Unexpected replies that robots do not count as errors.
     pub tolerance: polygraph_robot::Tolerance,
-    /// What servers accept.
+    /// Unexpected requests that servers accept.
     pub server_tolerance: ServerTolerance,
     /// Working sets to continue with and to store.
     pub working_set: &'a WorkingSetFiles,
@@ -232,8 +232,8 @@ fn insert_device(test: &mut Test) -> Result<Vec<SocketAddr>, Failure> {
         return Ok(vec![device]);
     }
     if test.robots.iter().any(|robot| robot.proxies.is_empty()) {
-        let text = "some robots of the workload have a proxy and others have none: --device cannot act as a proxy and as the \
-        servers in the same test";
+        let text = "some robots of the workload have a proxy, and others have none: --device cannot act both as a proxy and as \
+                    the servers in one test";
         return Err(Failure::usage(text));
     }
     named.sort_unstable();

@@ -1,4 +1,4 @@
-//! The table that a simulation prints, and what a manifest keeps of its device.
+//! The table that a simulation prints, and the part of the manifest about its device.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -63,7 +63,7 @@ impl WorkingSetFiles {
         match (known.is_empty(), unknown.first()) {
             (_, None) => Ok(()),
             (true, Some(name)) => Err(Failure::usage(format!(
-                "the working set has no objects of the servers of this test, but objects of {name}"
+                "the working set contains objects of {name}, but none of the servers of this test"
             ))),
             (false, Some(name)) => {
                 let others = unknown.len() - 1;
@@ -76,7 +76,7 @@ impl WorkingSetFiles {
         }
     }
 
-    /// Stores the shares that the loops of a test have delivered, if the user asked for it.
+    /// Stores the shares that the loops of a test have delivered, if the user requested this.
     ///
     /// # Errors
     /// If the file cannot be written, or a loop did not deliver its share.

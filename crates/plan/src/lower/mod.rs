@@ -38,6 +38,7 @@ use polygraph_traffic::headers::{HeaderChoice, HeaderRule};
 use polygraph_traffic::table::{Bin, DistributionTable};
 use polygraph_traffic::{Catalog, Distr, Seed, Selector};
 
+use crate::bench_needs::BenchNeeds;
 use crate::test::Test;
 
 /// Why a workload cannot be run.
@@ -204,6 +205,7 @@ pub fn lower(
             classic: false,
             schedule,
             launch_window: 0.0,
+            needs: BenchNeeds::of(workload),
             names,
             text: String::new(),
             notes,
@@ -221,17 +223,17 @@ fn rest(workload: &Workload, found: &mut Lowering<'_>) {
     for proxy in &workload.proxies {
         // The device under test answers at these addresses; robots have settings of their own for it.
         found.unless(proxy.agent.ssl_wraps.is_empty(), "TLS (`ssl_wraps` of a Proxy)");
-        found.note("the device under test stands in for the Proxy agents: none are started");
+        found.note("the device under test replaces the Proxy agents, so none are started");
     }
     found.unless(workload.ssl_wraps.is_empty(), "TLS (a SslWrap)");
     found.unless(workload.membership_maps.is_empty(), "a MembershipMap");
     if !workload.net_pipes.is_empty() {
-        found.note("packets are not delayed or lost (`NetPipe`): that is up to the network");
+        found.note("`NetPipe` has no effect: the network must delay and drop packets itself (see `polygraph net wan`)");
     }
     let bench = workload.bench.as_ref();
     let machines = bench.and_then(|bench| Some(bench.client_side.as_ref()?.hosts.len())).unwrap_or(0);
     if machines > 1 {
-        found.note(format!("the bench has {machines} client machines: one process runs the robots of all"));
+        found.note(format!("the bench has {machines} client machines: a process runs the robots of all whose addresses its host has"));
     }
 }
 

@@ -1,4 +1,4 @@
-//! What range requests ask for.
+//! The ranges of range requests.
 
 use polygraph_pgl::types::{MultiRange, RequestRange, Selector as PglSelector, SingleRange, Size, Tree};
 use polygraph_traffic::Selector;

@@ -115,7 +115,7 @@ fn trace(robot: &Robot, found: &mut Lowering<'_>) -> Arc<Vec<String>> {
 fn load(robot: &Robot, found: &mut Lowering<'_>) -> Load {
     let gaps = maybe(&robot.req_inter_arrival, "req_inter_arrival", found);
     if gaps.as_ref().is_some_and(|gaps| gaps.mean() <= 0.0) {
-        found.wrong("`req_inter_arrival` of a Robot has a mean of nothing: requests would never end");
+        found.wrong("`req_inter_arrival` of a Robot has a mean of 0, so requests would never stop");
     }
     match (robot.req_rate, gaps) {
         (Some(rate), _) if rate.0 > 0.0 => Load::Open { rate: rate.0 },

@@ -1,7 +1,7 @@
 //! Phases and the limit of the working set.
 
-use polygraph_pgl::Workload;
 use polygraph_pgl::types::{Phase as PglPhase, Rptmstat as PglRptmstat, StatsSample};
+use polygraph_pgl::{Compat, Workload};
 
 use crate::factor::{Factors, Inheritance, Inherited};
 use crate::goal::{DEFAULT_ERRORS, Goal};
@@ -43,7 +43,11 @@ pub fn schedule(workload: &Workload) -> Schedule {
         first.samples.extend(workload.stats_samples.iter().map(of_run));
     }
     let after = workload.working_set_length.map(|time| WorkingSetLimit::After(time.secs()));
-    let fill = workload.working_set_cap.map(|count| WorkingSetLimit::Fill(u64::from(count)));
+    let of_count = match workload.compat {
+        None | Some(Compat::None) => WorkingSetLimit::Fill,
+        Some(Compat::V4_9) => WorkingSetLimit::FillOfPhase,
+    };
+    let fill = workload.working_set_cap.map(|count| of_count(u64::from(count)));
     let mut schedule = Schedule { phases, working_set: after.or(fill) };
     schedule.choose_primary();
     schedule

@@ -715,7 +715,7 @@ fn what_is_missing_outside_is_named() {
 #[test]
 fn what_changes_nothing_on_the_wire_is_noted() {
     for (more, words) in [
-        ("Proxy X = { addresses = [ '10.0.0.9:80' ]; }; use(X);", "stands in for the Proxy"),
+        ("Proxy X = { addresses = [ '10.0.0.9:80' ]; }; use(X);", "replaces the Proxy"),
         ("NetPipe N = { addresses = S.addresses; packet_loss = 1%; }; use(N);", "NetPipe"),
         ("Bench B; B.client_side.hosts = [ '10.0.9.1-2' ]; use(B);", "2 client machines"),
     ] {

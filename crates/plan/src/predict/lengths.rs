@@ -1,8 +1,8 @@
 //! The expected lengths of phases that end by a count: they follow on average from the mix, the rates and the
 //! factors.
 
-use polygraph_pgl::Workload;
 use polygraph_pgl::types::{Goal, Phase, Robot};
+use polygraph_pgl::{Compat, Workload};
 
 use super::traffic::mean_over;
 use super::{ContentMix, OfferedLoad, PhasePrediction};
@@ -90,6 +90,10 @@ pub(super) fn fill_in(
     let mut set = WorkingSetGrowth::of(workload);
     let mut start = Some(0.0);
     for (phase, plan) in workload.phases.iter().zip(plans) {
+        if workload.compat == Some(Compat::V4_9) {
+            // The cap counts the objects of the current phase.
+            set.objects = 0.0;
+        }
         plan.start_secs = start;
         plan.expected_secs =
             plan.duration_secs.or_else(|| expected(phase, plan, counting.as_ref()?, &set, start?));

@@ -133,7 +133,7 @@ impl Prediction {
                 let timed = clock(self.timed_secs);
                 writeln!(
                     f,
-                    "  {:<width$} {:>9} {timed:>9} and the phases whose end replies decide",
+                    "  {:<width$} {:>9} {timed:>9} and the phases whose length depends on replies",
                     "total", ""
                 )
             }

@@ -9,7 +9,7 @@ use polygraph_device::RunningDevice;
 use polygraph_stats::{Header, Record};
 use serde_json::{Value, json};
 
-/// What the thread does next.
+/// A command for the thread.
 enum PowerCommand {
     Kill,
     Restore,
@@ -20,11 +20,11 @@ enum PowerCommand {
 pub struct PowerFailureTimes {
     /// When the device was killed.
     pub killed: Option<u64>,
-    /// When it was started again.
+    /// When the device was restarted.
     pub restarted: Option<u64>,
-    /// When it listened again.
+    /// When the device listened again.
     pub listening: Option<u64>,
-    /// Why it did not start.
+    /// Why the device did not restart.
     pub failure: Option<String>,
 }
 
@@ -121,7 +121,7 @@ fn carry_out(
     }
 }
 
-/// Locks a mutex, also after a thread panicked while it held the lock: the device must be stopped all the same.
+/// Locks a mutex even if a thread panicked while it held the lock, because the device must be stopped in any case.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! The search for the highest rate that a device sustains: its state, its lines on the console, its page.
+//! The search for the highest rate that a device sustains: state, console lines and page.
 
 pub mod page;
 mod state;

@@ -14,9 +14,9 @@ const FILE: &str = "peak.json";
 /// The state of a search.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SearchState {
-    /// Version of the program that started it.
+    /// Version of the program that started the search.
     pub version: String,
-    /// The command line that started it, word by word.
+    /// The command line of the search, word by word.
     pub command: Vec<String>,
     /// The working directory of that command line.
     pub directory: PathBuf,
@@ -33,17 +33,17 @@ pub struct SearchState {
 pub struct SearchRun {
     /// The device and the workload.
     pub what: String,
-    /// Its rate in requests per second.
+    /// Rate in requests per second.
     pub rate: f64,
-    /// Why this rate, in a word.
+    /// Why the search chose the rate, in one word.
     pub why: String,
-    /// What it says about the rate.
+    /// Result of the run for its rate.
     pub vote: Vote,
-    /// What the device or the bench did not do, in sentences.
+    /// Unmet criteria or faults of the bench, in sentences.
     pub reasons: Vec<String>,
     /// The figures.
     pub measured: RateMeasurement,
-    /// How long it took, including start and report, in seconds.
+    /// Duration in seconds, including start and report.
     pub seconds: f64,
     /// Name of its result directory within that of the search.
     pub directory: String,
@@ -62,7 +62,7 @@ impl SearchState {
         serde_json::from_str(&text).map_err(|e| wrong(&e))
     }
 
-    /// Writes the state as a whole.
+    /// Writes the complete state.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -87,7 +87,7 @@ impl SearchState {
         self.search.next(&self.trials())
     }
 
-    /// Seconds to the end, if the remaining runs take as long as the last three.
+    /// Estimated seconds to the end, if the remaining runs take as long as the last three.
     pub fn remaining_s(&self) -> Option<f64> {
         let recent = self.steps.iter().rev().take(3);
         let (count, sum) = recent.fold((0.0, 0.0), |(count, sum), step| (count + 1.0, sum + step.seconds));

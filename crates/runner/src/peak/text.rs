@@ -69,12 +69,12 @@ pub fn conclusion(state: &SearchState, finding: &PeakResult) -> String {
             format!("peak none: the device did not sustain any rate down to {low}/s")
         }
         SearchEnd::OutOfRuns => {
-            format!("peak {peak}, not exact after {} runs: {}", state.steps.len(), join([held, failed]))
+            format!("peak {peak}, not precise after {} runs: {}", state.steps.len(), join([held, failed]))
         }
     }
 }
 
-/// What to do after a search that did not find the peak.
+/// Advice after a search that did not find the peak.
 pub fn next_step(finding: &PeakResult) -> Option<String> {
     let text = match finding.end {
         SearchEnd::Found => return None,

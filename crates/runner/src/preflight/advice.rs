@@ -1,4 +1,4 @@
-//! What the answer to a probe means, and what to do about it.
+//! Explains the answer to a probe, and names the remedy.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub enum ProbeTarget {
     Origin,
 }
 
-/// A probe, and what is known about it besides its answer.
+/// A probe with facts other than its answer.
 #[derive(Debug)]
 pub struct ProbeCase<'a> {
     pub target: ProbeTarget,
@@ -28,7 +28,7 @@ pub struct ProbeCase<'a> {
     pub arrived: Option<bool>,
 }
 
-/// Whether a status says that the device, or a server behind it, refuses such requests.
+/// Whether a status means that the device, or a server behind it, refuses such requests.
 pub fn is_refusal(status: u16) -> bool {
     status >= 500 || [400, 401, 403, 407].contains(&status)
 }
@@ -59,7 +59,7 @@ impl ProbeCase<'_> {
         }
     }
 
-    /// Why there was no answer, and what to do about it.
+    /// Why there was no answer, and the remedy.
     pub fn trouble(&self, trouble: &ProbeError) -> String {
         let (kind, who, to, authority) = (self.kind(), self.who(), self.probe.to, &self.probe.authority);
         let time = self.timeout.as_secs_f64();
@@ -114,7 +114,7 @@ impl ProbeCase<'_> {
         }
     }
 
-    /// What a reply means that did not come from a server of this program.
+    /// Explains a reply that did not come from a server of this program.
     pub fn status(&self, seen: &PreflightReply) -> String {
         let PreflightReply { status, location, server, .. } = seen;
         let (who, authority) = (self.who(), &self.probe.authority);
@@ -127,7 +127,7 @@ impl ProbeCase<'_> {
             400 if self.target == ProbeTarget::Proxy => {
                 "is it a proxy for plain HTTP, and is this the proxy's port? Web servers and TLS ports answer like this".into()
             }
-            401 | 407 => "it asks for a user name and a password: give the robots `credentials` in a workload, or allow this \
+            401 | 407 => "it demands a user name and a password: give the robots `credentials` in a workload, or allow this \
             host without a password".into(),
             403 => format!(
                 "an access rule refuses it: allow this host as a client and {authority} with its port as a destination (in Squid: acl, \
@@ -147,7 +147,7 @@ impl ProbeCase<'_> {
         format!("{who}{name} answered {status} to a request for {authority}: {why}")
     }
 
-    /// A warning about a reply that may be all right.
+    /// A warning about a reply that may be acceptable.
     pub fn foreign_reply(&self, seen: &PreflightReply) -> String {
         format!(
             "{}; the test starts anyway, because other servers do not know this request",
@@ -156,7 +156,7 @@ impl ProbeCase<'_> {
     }
 }
 
-/// How a reply starts that is not HTTP, and what it may be.
+/// The start of a reply that is not HTTP, and its probable protocol.
 fn what_it_is(data: &[u8]) -> String {
     match data {
         [0x15 | 0x16, 3, ..] => " but in TLS: robots speak plain HTTP, so name a port without TLS".into(),
