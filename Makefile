@@ -55,7 +55,7 @@ fuzz-check:
 		$(CARGO) check --locked --manifest-path fuzz/Cargo.toml --target-dir '$(TARGET)/fuzz'
 
 unit:
-	$(CARGO) test --workspace --locked
+	$(CARGO) test --workspace --locked --no-fail-fast
 
 doc:
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked

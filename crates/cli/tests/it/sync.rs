@@ -129,14 +129,15 @@ fn all_processes_are_in_the_same_phase_also_when_one_is_stopped_for_five_seconds
     assert!(begins.iter().all(|begins| begins.len() == 10), "{begins:?}");
     let least = |phase: usize| begins.iter().map(|begins| begins[phase]).fold(f64::INFINITY, f64::min);
     let most = |phase: usize| begins.iter().map(|begins| begins[phase]).fold(0.0, f64::max);
-    let spread: Vec<f64> = (1..10).map(|phase| most(phase) - least(phase)).collect();
-    // A process that did not wait for one that was stopped would be 5 s ahead; a busy host delays all by less.
-    assert!(spread.iter().all(|spread| *spread < 2.5), "{spread:?}");
-    // Nobody starts a phase before everybody has started the one before, and the stopped processes were waited for.
+    // Nobody starts a phase before everybody has started the one before: whoever did not wait for a process that is
+    // stopped would be several phases ahead of it.
     let lengths: Vec<f64> = (1..9).map(|phase| least(phase + 1) - most(phase)).collect();
     assert!(lengths.iter().all(|length| *length > 0.0), "{lengths:?}");
-    let long: Vec<f64> = lengths.iter().copied().filter(|length| *length > nap - 2.0).collect();
-    assert_eq!(long.len(), 2, "{lengths:?}");
+    // Each of the two stops is seen. It makes a phase long, or, if it came after the process agreed to the next
+    // phase and before it started that phase, it makes the process start late.
+    let late: Vec<f64> = (1..10).map(|phase| most(phase) - least(phase)).collect();
+    let stops = lengths.iter().chain(&late).filter(|time| **time > nap - 2.0).count();
+    assert!(stops >= 2, "lengths {lengths:?}, late by {late:?}");
     // The clients went on asking while they waited.
     let log = bench.log("client1");
     let intervals: Vec<&Interval> = log.intervals().collect();
@@ -154,7 +155,7 @@ fn a_killed_client_ends_the_test_and_is_named() {
     bench.process("client2").wait_for("p-P1");
     bench.process("client2").signal(Signal::KILL);
     let done = bench.finish("client2");
-    let missing = format!("the client process {} has given no sign for 8 s", bench.group("client2"));
+    let missing = format!("the client process {} has sent no status for 8 s", bench.group("client2"));
     for name in ["server1", "server2"] {
         assert!(done[name].out.contains(&missing), "{name}: {:?}", done[name]);
         assert_eq!(done[name].code(), Some(1));
@@ -173,7 +174,7 @@ fn a_killed_server_ends_the_test_and_is_named() {
     bench.process("server2").wait_for("p-P1");
     bench.process("server2").signal(Signal::KILL);
     let done = bench.finish("server2");
-    let missing = format!("the server process {} has given no sign for 8 s", bench.group("server2"));
+    let missing = format!("the server process {} has sent no status for 8 s", bench.group("server2"));
     for name in ["client1", "client2"] {
         assert!(done[name].out.contains(&missing), "{name}: {:?}", done[name]);
         assert_eq!(done[name].code(), Some(1));
