@@ -18,10 +18,12 @@ pub const FAILED: u8 = 1;
 pub const USAGE: u8 = 2;
 /// Something needed on this machine is missing or in use.
 pub const SETUP: u8 = 3;
-/// A log cannot be read, or does not contain what was asked for.
+/// A log cannot be read, or does not contain the requested data.
 pub const DATA: u8 = 4;
 /// The run is valid, but does not meet a condition of `--expect`.
 pub const EXPECTATION: u8 = 10;
+/// `doctor`: nothing blocks a run on this host, but results would be distorted.
+pub const DISTORTED: u8 = 11;
 /// A condition of `--fail_on` is met.
 pub const REGRESSION: u8 = 14;
 /// Runs cannot be compared: their workloads differ, or one of them is INVALID.

@@ -7,9 +7,9 @@ use clap::Command;
 use crate::output;
 
 /// Commands by purpose.
-const GROUPS: [(&str, &[&str]); 5] = [
+const GROUPS: [(&str, &[&str]); 7] = [
     ("Measure", &["try", "run", "peak", "downtime", "simulate", "bakeoff", "bb"]),
-    ("Parts of a bench", &["client", "server", "proxy", "dns", "devices"]),
+    ("Parts of a bench", &["client", "server", "proxy", "dns", "doctor", "devices"]),
     (
         "Results",
         &[
@@ -27,6 +27,8 @@ const GROUPS: [(&str, &[&str]); 5] = [
         ],
     ),
     ("Workload files", &["check", "explain", "accounts", "fmt", "lsp"]),
+    ("Watch", &["mon", "udp2tcpd"]),
+    ("Network", &["net", "aka", "msl_test", "polyprobe", "lab"]),
     ("Addresses and names", &["pmix2-ips", "pmix3-ips", "webaxe4-ips", "pgl2ips", "dns-cfg"]),
 ];
 

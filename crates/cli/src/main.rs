@@ -25,7 +25,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use polygraph_engine::limits;
-use polygraph_runner::Failure;
+use polygraph_runner::{Failure, host_check};
 
 use crate::exit::Done;
 use crate::legacy::{command_line, programs, unsupported_options};
@@ -56,6 +56,8 @@ enum Command {
     Peak(cmd::peak::Args),
     /// Kill a device during a test, restart it, and measure the outage that robots see
     Downtime(cmd::downtime::Args),
+    /// Check this host for everything that would spoil a run, and fix what can be fixed safely
+    Doctor(cmd::doctor::Args),
     /// List the devices that `run --device` can start, and which of them are on this machine
     Devices(cmd::devices::Args),
     /// Run robots (classic name: polyclt)
@@ -103,6 +105,22 @@ enum Command {
     Fmt(cmd::fmt::Args),
     /// Serve an editor over standard input and output (language server protocol)
     Lsp(cmd::lsp::Args),
+    /// Prepare and check the network of this host
+    Net(cmd::net::Args),
+    /// Add addresses to an interface, which stay after the command (classic name: aka)
+    Aka(cmd::aka::Args),
+    /// Build a bench of clients, servers and a device on this machine, each in a network namespace, and run tests in it
+    Lab(cmd::lab::Args),
+    /// Measure how long a device stays in TIME_WAIT, as `net msl_test` does (classic name: msl_test)
+    #[command(name = "msl_test")]
+    MslTest(cmd::net::msl_test::Args),
+    /// Measure the throughput of all links between clients and servers (classic name: polyprobe)
+    Polyprobe(cmd::polyprobe::Args),
+    /// Watch running tests live, on the terminal or as a page (classic name: polymon)
+    Mon(cmd::mon::Args),
+    /// Receive status notifications by UDP, and forward them to monitors by TCP (classic name: udp2tcpd)
+    #[command(name = "udp2tcpd")]
+    Udp2tcpd(cmd::udp2tcpd::Args),
     #[command(flatten)]
     Addresses(cmd::addresses::AddrCommand),
     /// The classic names of this program, for `make install`
@@ -116,10 +134,19 @@ enum Command {
 impl Command {
     /// Whether the command runs event loops, which need file descriptors.
     fn needs_loops(&self) -> bool {
-        use Command::{Bakeoff, Client, Dns, Downtime, Peak, Proxy, Run, Server, Try};
+        use Command::{Bakeoff, Client, Dns, Downtime, Lab, Peak, Proxy, Run, Server, Try};
         matches!(
             self,
-            Try(_) | Run(_) | Peak(_) | Downtime(_) | Client(_) | Server(_) | Proxy(_) | Dns(_) | Bakeoff(_)
+            Try(_)
+                | Run(_)
+                | Peak(_)
+                | Downtime(_)
+                | Client(_)
+                | Server(_)
+                | Proxy(_)
+                | Dns(_)
+                | Bakeoff(_)
+                | Lab(_)
         )
     }
 
@@ -130,6 +157,7 @@ impl Command {
             Command::Simulate(args) => cmd::simulate::run(args),
             Command::Peak(args) => cmd::peak::run(args),
             Command::Downtime(args) => cmd::downtime::run(args),
+            Command::Doctor(args) => cmd::doctor::run(args),
             Command::Devices(args) => cmd::devices::run(args),
             Command::Client(args) => cmd::client::run(args),
             Command::Server(args) => cmd::server::run(args),
@@ -153,6 +181,13 @@ impl Command {
             Command::Explain(args) => Ok(workload_command(cmd::explain::run(&args))),
             Command::Fmt(args) => Ok(workload_command(cmd::fmt::run(&args))),
             Command::Lsp(args) => Ok(workload_command(cmd::lsp::run(args))),
+            Command::Net(args) => cmd::net::run(args),
+            Command::Aka(args) => cmd::aka::run(&args),
+            Command::Lab(args) => cmd::lab::run(args),
+            Command::MslTest(args) => cmd::net::msl_test::run(&args),
+            Command::Polyprobe(args) => cmd::polyprobe::run(&args),
+            Command::Mon(args) => cmd::mon::run(&args),
+            Command::Udp2tcpd(args) => cmd::udp2tcpd::run(&args),
             Command::Addresses(command) => Ok(command.run()),
             Command::ClassicNames => {
                 programs::CLASSIC.iter().for_each(|(name, _)| output::print(&format!("{name}\n")));
@@ -167,7 +202,7 @@ impl Command {
     }
 }
 
-/// The exit code of a command that writes directly to standard output. A reader that is gone is not an error.
+/// The exit code of a command that writes directly to standard output. A closed pipe is not an error.
 fn workload_command(done: io::Result<ExitCode>) -> ExitCode {
     match done {
         Ok(code) => code,
@@ -195,17 +230,19 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return rejected(&error, &words),
     };
-    let descriptors = limits::raise_descriptor_limit();
-    if cli.command.needs_loops() && descriptors < limits::LEAST_DESCRIPTORS {
-        return output::failure(&Failure::setup(anyhow::anyhow!(
-            "a process may open only {descriptors} files here, and needs at least {}: raise the limit (ulimit -n)",
-            limits::LEAST_DESCRIPTORS
-        )));
+    // The doctor shows the limits as they are.
+    if !matches!(cli.command, Command::Doctor(_)) {
+        limits::raise_descriptor_limit();
+    }
+    if cli.command.needs_loops()
+        && let Err(failure) = host_check::check_descriptors()
+    {
+        return output::failure(&failure);
     }
     cli.command.run().unwrap_or_else(|failure| output::failure(&failure))
 }
 
-/// Prints why a command line cannot be used, or the help that it asks for.
+/// Prints why a command line cannot be used, or the requested help.
 fn rejected(error: &clap::Error, words: &[String]) -> ExitCode {
     if error.kind() == clap::error::ErrorKind::UnknownArgument
         && words.get(1).is_some_and(|command| ["client", "server", "run"].contains(&command.as_str()))

@@ -237,7 +237,7 @@ fn rate(text: &str) -> Result<f64, String> {
 
 fn show(text: String) -> AddressResult<()> {
     match io::stdout().write_all(text.as_bytes()) {
-        // A reader that is gone (`| head`) is not an error.
+        // A closed pipe (`| head`) is not an error.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         done => Ok(done?),
     }

@@ -192,7 +192,7 @@ fn work(plan: &BakeoffPlan, path: &Path, directory: &Path) -> Result<SeriesEnd, 
         .map_err(|e| Failure::setup(anyhow::anyhow!("cannot find the program file: {e}")))?;
     let stage = SeriesContext { program, find: &find, notify: &mut notify };
     let mut series = Series::open(plan, directory, stage).map_err(Failure::setup)?;
-    // Reports need the plan, including the files that it names, as it is carried out.
+    // Reports need a copy of the plan and the files that it names, as they were when the series ran.
     gather::keep_plan(path, plan, directory).map_err(Failure::setup)?;
     series.run().map_err(Failure::setup)
 }

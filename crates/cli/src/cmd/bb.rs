@@ -76,7 +76,7 @@ pub fn run(args: Args) -> Done {
     let text = plan(&args);
     let directory = args.runs.join(BAKEOFFS);
     let path = directory.join(format!("{}.toml", args.label));
-    // Checked before it is written, so that messages name options and not lines of the file.
+    // The plan is checked before it is written, so that messages name options and not lines of the file.
     check_devices(&BakeoffPlan::parse(&text, "bb", &directory).map_err(Failure::usage)?)?;
     make_directory(&directory)?;
     write_file(&path, text)?;

@@ -7,8 +7,9 @@ use polygraph_engine::{RunSetup, StartRule};
 use polygraph_link::nanos;
 use polygraph_plan::{Schedule, Test};
 use polygraph_report::side_summary::SideSummary;
+use polygraph_runner::addresses::{self, AddedAddresses};
 use polygraph_runner::preflight::{self, OriginPlaces, PreflightCheck};
-use polygraph_runner::{Failure, RunSettings, jobs, layouts, log_file};
+use polygraph_runner::{Failure, RunSettings, host_check, jobs, layouts, log_file};
 use polygraph_stats::{Record, Side};
 use polygraph_traffic::Distr;
 
@@ -16,8 +17,8 @@ use crate::exit::{self, Done};
 use crate::options::make_test::{self, DEFAULT_SETTLE, DevicePath, TestParts};
 use crate::options::values::{host_port, optional_time, sizes, think, yes_no};
 use crate::options::{
-    CommonOptions, ConfigOptions, Optional, PreflightOptions, RobotOptions, RobotToleranceOptions,
-    SyncOptions, WorkingSetOptions,
+    AddressOptions, CommonOptions, ConfigOptions, LiveOptions, Optional, PreflightOptions, RobotOptions,
+    RobotToleranceOptions, SyncOptions, WorkingSetOptions,
 };
 use crate::output::{ClassicConsole, Progress, notify, print};
 
@@ -51,7 +52,7 @@ pub struct Args {
     /// Write statistics to this binary log, which lx, lr and report read
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Write the transaction samples that the workload asks for (`StatsSample`) to this file instead of the log
+    /// Write the transaction samples that the workload defines (`StatsSample`) to this file instead of the log
     #[arg(long, value_name = "FILE")]
     sample_log: Option<PathBuf>,
     #[command(flatten)]
@@ -70,18 +71,29 @@ pub struct Args {
     #[command(flatten)]
     preflight: PreflightOptions,
     #[command(flatten)]
+    addresses: AddressOptions,
+    #[command(flatten)]
     common: CommonOptions,
+    #[command(flatten)]
+    live: LiveOptions,
 }
 
 /// Runs the robots.
 pub fn run(args: Args) -> Done {
     let mut settings = args.common.run_settings();
     let working_set = args.working_set.open(&mut settings)?;
-    let test = args.test(&settings)?;
+    let mut test = args.test(&settings)?;
+    // The addresses go with this value.
+    let _added = AddedAddresses::of_test(&test, &[Side::Client], args.addresses.addresses, notify)?;
+    if args.workload.config.is_some() {
+        addresses::keep_local(&mut test, Side::Client, notify);
+    }
     let client = args.robots.client_settings(args.tolerance.tolerance(args.accept_foreign_msgs));
     let [layout] = layouts::layouts(&test, &settings, client.open_connections, [Side::Client]);
     working_set.check(&test, notify)?;
-    let mut client = jobs::client_job(&test, &settings, &client, false, layout, &working_set, notify)?;
+    let load = host_check::of_client(&test, &client, layout, &[]);
+    host_check::check(&load, log_file::directory(args.log.as_deref()), notify)?;
+    let mut client = jobs::client_job(&test, &settings, &client, false, layout, &working_set)?;
     if args.surrogate.is_some() {
         client.header.settings.push(("device".to_owned(), "surrogate".to_owned()));
     }
@@ -96,6 +108,7 @@ pub fn run(args: Args) -> Done {
         surrogate: args.surrogate.is_some(),
         accepts_foreign_replies: args.accept_foreign_msgs,
     };
+    let mut live = args.live.start()?;
     preflight::check(&test, check, notify)?;
     // A client that cannot start leaves existing logs alone.
     log_file::prepare(args.log.as_deref(), notify)?;
@@ -117,6 +130,7 @@ pub fn run(args: Args) -> Done {
     let mut summary = SideSummary::default();
     let outcome = polygraph_engine::run(job, |header, record| {
         summary.add(record);
+        live.observe(header, record);
         // The console shows comments.
         if with_progress && !matches!(record, Record::Comment { .. }) {
             progress.show(header, record);

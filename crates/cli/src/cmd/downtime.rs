@@ -51,7 +51,7 @@ pub struct Args {
 pub fn run(args: Args) -> Done {
     if args.bench.common.goal.is_some() {
         return Err(Failure::usage(
-            "--goal has no meaning here: set the lengths of phases with --warm, --load, --dark and --meas",
+            "--goal cannot be used here: set the lengths of phases with --warm, --load, --dark and --meas",
         ));
     }
     let missing = || Failure::usage("name a device with --device");
@@ -76,7 +76,7 @@ pub fn run(args: Args) -> Done {
     let found = analyse(directory)?;
     let table = found.text();
     keep(directory, &found, &table)?;
-    // The report that the run has written does not have the downtime yet.
+    // The report that the run has written does not contain the downtime yet.
     write_html(&result.facts, &result.report, &Extras::of_run(directory)).map_err(Failure::data)?;
     output::print(&format!("\n{table}"));
     let is_back = found.first_reply_s.is_some();
@@ -109,7 +109,7 @@ fn analyse(directory: &Path) -> Result<Downtime, Failure> {
     let manifest: Value = serde_json::from_str(&text).map_err(Failure::data)?;
     let power = &manifest["device"]["result"]["power"];
     if let Some(why) = power["failure"].as_str() {
-        output::warn(&format!("the device did not come back: {why}"));
+        output::warn(&format!("the device did not restart: {why}"));
     }
     let client = Log::open(&directory.join("client.log")).map_err(Failure::data)?.log;
     let start = client.header.start_unix_ns;

@@ -51,7 +51,7 @@ pub fn run(args: &Args) -> io::Result<ExitCode> {
     Ok(code)
 }
 
-/// The text of a workload of a size that the compiler accepts. `-` is standard input.
+/// The text of a workload, limited to the size that the compiler accepts. `-` is standard input.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let limit = polygraph_pgl::Limits::default().source_bytes;
     let wrong = |kind, text: String| io::Error::new(kind, format!("{}: {text}", path.display()));

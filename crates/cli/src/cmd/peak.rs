@@ -55,7 +55,7 @@ pub struct Args {
     run: RunOptions,
 }
 
-/// How to search.
+/// Options of the search.
 #[derive(clap::Args, Clone, Debug)]
 #[command(rename_all = "snake_case", next_help_heading = "Search")]
 struct SearchOptions {
@@ -260,7 +260,7 @@ impl PeakSearch {
         (enough != goal).then(|| lengthened(&goal, &enough, rate))
     }
 
-    /// Leaves the device alone for a while, unless it stopped with the run. Returns false if the user stops the search.
+    /// Waits until the device has recovered, unless it stopped with the run. Returns false if the user stops the search.
     fn pause(&self) -> Result<bool, Failure> {
         if self.args.run.device.is_given() {
             return Ok(true);
@@ -285,7 +285,8 @@ impl PeakSearch {
         ExitCode::from(exit::INTERRUPTED)
     }
 
-    /// Why a search ends whose runs are too short: repeats are too short as well, and runs at lower rates even more so.
+    /// Explains why a search ends when a run is too short: repeats would be too short as well, and runs at lower rates even
+    /// more so.
     fn too_short(&self, rate: f64, reasons: &[String]) -> Failure {
         let longer = match self.args.run.bench.workload.config {
             Some(_) => "make its phases longer (--scale), or start with a higher rate (--from)",
@@ -309,7 +310,7 @@ fn lengthened(goal: &Goal, enough: &Goal, rate: f64) -> String {
         }
     };
     format!(
-        "--goal is too short: a verdict needs {LEAST_TRANSACTIONS} measured transactions, and {was} at {}/s give fewer; this \
+        "--goal is too short: a verdict needs {LEAST_TRANSACTIONS} measured transactions, and {was} at {}/s yields fewer; this \
          run continues for {is}",
         text::short(Some(rate))
     )

@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::exit::{self, Done};
 use crate::options::make_test::DevicePath;
 use crate::options::values::{host_port, optional_time, prediction_model, resolve};
-use crate::options::{BenchOptions, DeviceOptions, ExpectOptions, Optional, WorkingSetOptions};
+use crate::options::{BenchOptions, DeviceOptions, ExpectOptions, LiveOptions, Optional, WorkingSetOptions};
 use crate::output::{self, RunConsole, notify};
 
 /// Options of `run`.
@@ -54,7 +54,7 @@ pub struct RunOptions {
     /// Length of the cool-down after the measurement, over which the load falls to zero
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = optional_time, conflicts_with = "config")]
     cool_phase: Optional<f64>,
-    /// Name server that robots ask. `auto`: start one with the names of the workload for this run
+    /// Name server for the robots. `auto`: start one with the names of the workload for this run
     #[arg(long, value_name = "HOST:PORT|auto", value_parser = name_server, requires = "config",
         conflicts_with_all = ["proxy", "surrogate", "device"])]
     dns: Option<NameServer>,
@@ -75,9 +75,11 @@ pub struct RunOptions {
     working_set: WorkingSetOptions,
     #[command(flatten)]
     expectations: ExpectOptions,
+    #[command(flatten)]
+    live: LiveOptions,
 }
 
-/// The name server that robots ask.
+/// The name server for the robots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum NameServer {
     BuiltIn,
@@ -126,11 +128,12 @@ impl RunOptions {
     /// Runs the test without printing its result, which goes to the directory `out` or a new one.
     ///
     /// # Errors
-    /// If the test cannot be run. A test that fails is no error.
+    /// If the test cannot be run. A test that fails is not an error.
     pub fn measure(&self, out: Option<PathBuf>) -> Result<RunResult, Failure> {
         let mut settings = self.bench.common.run_settings();
         let working_set = self.working_set.open(&mut settings)?;
         let device = self.device.device()?;
+        let mut live = self.live.start()?;
         let test = self.bench.test(self.workload_name(), &settings, || self.schedule())?;
         let mut bench = self.bench.bench(test, &settings, "run")?;
         DevicePath { proxy: self.proxy.as_deref(), surrogate: self.surrogate.as_deref() }
@@ -152,7 +155,10 @@ impl RunOptions {
         bench.expectations = self.expectations.clone().into();
         bench.out = out;
         let mut console = RunConsole::new(self.bench.common.verb_lvl, &bench.test);
-        bench.run(|header, record| console.show(header, record))
+        bench.run(|header, record| {
+            live.observe(header, record);
+            console.show(header, record);
+        })
     }
 
     /// One phase that ends after a time or by errors, then the cool-down.

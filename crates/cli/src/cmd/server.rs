@@ -8,14 +8,18 @@ use polygraph_engine::{ReservedAddress, RunSetup, StartRule, limits};
 use polygraph_link::nanos;
 use polygraph_plan::{Schedule, Test};
 use polygraph_report::side_summary::SideSummary;
-use polygraph_runner::{Failure, described_settings, jobs, layouts, log_file};
+use polygraph_runner::addresses::{self, AddedAddresses};
+use polygraph_runner::{Failure, described_settings, host_check, jobs, layouts, log_file};
 use polygraph_stats::Side;
 use polygraph_traffic::Distr;
 
 use crate::exit::{self, Done};
 use crate::options::make_test;
 use crate::options::values::{think, whole};
-use crate::options::{CommonOptions, ConfigOptions, Optional, ReplyOptions, SyncOptions, ToleranceOptions};
+use crate::options::{
+    AddressOptions, CommonOptions, ConfigOptions, LiveOptions, Optional, ReplyOptions, SyncOptions,
+    ToleranceOptions,
+};
 use crate::output::{self, ClassicConsole, notify};
 
 /// Options of the server.
@@ -39,7 +43,7 @@ pub struct Args {
     /// Write statistics to this binary log, which lx, lr and report read
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Write the transaction samples that the workload asks for (`StatsSample`) to this file instead of the log
+    /// Write the transaction samples that the workload defines (`StatsSample`) to this file instead of the log
     #[arg(long, value_name = "FILE")]
     sample_log: Option<PathBuf>,
     #[command(flatten)]
@@ -51,22 +55,32 @@ pub struct Args {
     #[command(flatten)]
     sync: SyncOptions,
     #[command(flatten)]
+    addresses: AddressOptions,
+    #[command(flatten)]
     common: CommonOptions,
+    #[command(flatten)]
+    live: LiveOptions,
 }
 
 /// Runs the server.
 pub fn run(args: Args) -> Done {
     limits::raise_descriptor_limit();
     let settings = args.common.run_settings();
-    let test = match args.workload.test(settings.global_seed, true)? {
+    let mut test = match args.workload.test(settings.global_seed, true)? {
         Some(test) => test,
         None => args.test(),
     };
+    // The addresses go with this value.
+    let _added = AddedAddresses::of_test(&test, &[Side::Server], args.addresses.addresses, notify)?;
+    addresses::keep_local(&mut test, Side::Server, notify);
     let reserved = jobs::reserve_all(&test)?;
+    let [layout] = layouts::layouts(&test, &settings, None, [Side::Server]);
+    let load = host_check::of_server(&test, layout);
+    host_check::check(&load, log_file::directory(args.log.as_deref()), notify)?;
+    let mut live = args.live.start()?;
     log_file::prepare(args.log.as_deref(), notify)?;
     log_file::prepare(args.sample_log.as_deref(), notify)?;
     let addresses: Vec<SocketAddr> = reserved.iter().map(ReservedAddress::address).collect();
-    let [layout] = layouts::layouts(&test, &settings, None, [Side::Server]);
     let mut server = jobs::server_job(&test, &settings, args.tolerance.into(), reserved, layout);
     server.log.clone_from(&args.log);
     server.sample_log.clone_from(&args.sample_log);
@@ -81,12 +95,14 @@ pub fn run(args: Args) -> Done {
         idle_timeout: settings.idle_timeout_s,
         sync_timeout: args.sync.sync_tout.0,
     };
+    job.server.iter().for_each(|server| live.waiting(&server.header));
     let mut console = ClassicConsole::new(args.common.verb_lvl).of_options(test.classic);
     let running = polygraph_engine::start(job).map_err(Failure::setup)?;
     output::note(&described_settings::listening(&addresses));
     let mut summary = SideSummary::default();
     let outcome = running.follow(|header, record| {
         summary.add(record);
+        live.observe(header, record);
         console.show(header, record);
     });
     let outcome = outcome.map_err(Failure::setup)?;

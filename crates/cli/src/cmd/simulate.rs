@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser;
 use polygraph_link::nanos;
-use polygraph_runner::result::{Conclusion, manifest, result_directory, write_manifest};
+use polygraph_runner::result::{Conclusion, logs, manifest, result_directory, write_manifest};
 use polygraph_runner::simulation::{EPOCH, Simulation, SimulationSetup};
 use polygraph_runner::{Expectations, Failure, RunSettings, make_directory, simulation_table};
 use polygraph_sim::device::Model;
-use polygraph_stats::Side;
+use polygraph_stats::{EndReason, Side};
 
 use crate::exit::{self, Done};
 use crate::options::common::command_line;
@@ -141,8 +141,13 @@ pub fn run(args: Args) -> Done {
     write_manifest(&directory, &manifest)?;
     let stored = working_set.store(&test, &settings, outcome.shares.take());
     let expectations = Expectations::from(args.expectations);
-    let conclusion =
-        Conclusion { directory: &directory, outcome: &outcome, device: None, expectations: &expectations };
+    let conclusion = Conclusion {
+        directory: &directory,
+        logs: &logs(&directory),
+        interrupted: outcome.reason == EndReason::Interrupted,
+        device: None,
+        expectations: &expectations,
+    };
     let result = conclusion.write(&mut manifest, |_| None, notify)?;
     output::print(&result.summary);
     let log = directory.join("client.log");

@@ -3,15 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-use polygraph_cache::ProxyConfig;
+use polygraph_device::{Device, Params};
 use polygraph_engine::limits;
-use polygraph_engine::proxy::ProxyServer;
 use polygraph_plan::{Goal, Schedule};
 use polygraph_robot::Tolerance;
+use polygraph_runner::device::{self, DeviceUnderTest};
 use polygraph_runner::{Expectations, Failure, RunResult};
 
 use crate::exit::{self, Done};
-use crate::options::make_test::DevicePath;
 use crate::options::{BenchOptions, ExpectOptions};
 use crate::output::{self, RunConsole};
 
@@ -50,16 +49,11 @@ struct RunDefaults {
 pub fn run(args: Args) -> Done {
     let RunDefaults { bench: options } = RunDefaults::try_parse_from(OPTIONS).map_err(Failure::usage)?;
     limits::raise_descriptor_limit();
-    let config = ProxyConfig { cache_bytes: CACHE, ..ProxyConfig::default() };
-    let mut proxy = ProxyServer::start(config).map_err(Failure::setup)?;
-    let address = proxy.local_addr().to_string();
     output::note(&format!(
-        "{NAME}: robots at {RATE} -> built-in caching proxy at {address} -> origin servers, for {:.0} s",
+        "{NAME}: robots at {RATE} -> built-in caching proxy -> origin servers, for {:.0} s",
         DURATION + COOL_DOWN
     ));
-    let result = measure(&options, &args, &address);
-    proxy.stop();
-    let result = result?;
+    let result = measure(&options, &args)?;
     output::print(&result.summary);
     output::print(&format!(
         "\nOpen {} in a browser.\nNext, test a real proxy with the think time of PolyMix-1, 3 s:\n  \
@@ -70,13 +64,15 @@ pub fn run(args: Args) -> Done {
     Ok(exit::of_run(&result))
 }
 
-fn measure(options: &BenchOptions, args: &Args, proxy: &str) -> Result<RunResult, Failure> {
+fn measure(options: &BenchOptions, args: &Args) -> Result<RunResult, Failure> {
+    let proxy = Device::find("builtin").map_err(device::failure)?;
+    let params = Params { memory: Some(CACHE), ..Params::default() };
     let settings = options.common.run_settings();
     let goal = Goal { duration: Some(DURATION), errors: Some(0.3), ..Goal::default() };
     let test = options.test(NAME, &settings, || Schedule::classic(goal, Some(COOL_DOWN)))?;
     let mut bench = options.bench(test, &settings, "try")?;
-    DevicePath { proxy: Some(proxy), surrogate: None }.apply(&mut bench.test)?;
-    // The built-in proxy has no excuse for hits on objects that nobody requested.
+    bench.device = Some(DeviceUnderTest::new(proxy, params, Vec::new()));
+    // The built-in proxy must not answer with objects that nobody requested.
     bench.client.tolerance = Tolerance::default();
     bench.runs = &args.runs;
     bench.expectations = Expectations::from(args.expectations.clone());

@@ -10,7 +10,7 @@
 
 use clap::Command;
 
-use super::programs::CLASSIC;
+use super::programs::{CLASSIC, WITHOUT_ARGUMENTS};
 
 /// A misprint in an option that was corrected.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,8 +47,9 @@ pub fn modernize(words: Vec<String>, cli: &Command) -> (Vec<String>, Vec<Correct
         out.extend(rest);
         return (out, Vec::new());
     };
-    // The original programs print their usage when they are started without arguments.
-    let is_classic = CLASSIC.iter().any(|(_, classic)| *classic == subcommand);
+    // Most original programs print their usage when they are started without arguments.
+    let is_classic = CLASSIC.iter().any(|(_, classic)| *classic == subcommand)
+        && !WITHOUT_ARGUMENTS.contains(&subcommand.as_str());
     if rest.is_empty() && is_classic {
         out.push("--help".to_owned());
         return (out, Vec::new());

@@ -3,7 +3,7 @@
 use clap::Command;
 
 /// Classic program names and the subcommands they stand for. `make install` links them.
-pub const CLASSIC: [(&str, &str); 18] = [
+pub const CLASSIC: [(&str, &str); 23] = [
     ("polyclt", "client"),
     ("polysrv", "server"),
     ("lx", "lx"),
@@ -18,21 +18,25 @@ pub const CLASSIC: [(&str, &str); 18] = [
     ("pmix3-ips", "pmix3-ips"),
     ("webaxe4-ips", "webaxe4-ips"),
     ("dns-cfg", "dns-cfg"),
+    ("aka", "aka"),
     ("pgl-test", "check"),
     ("bb", "bb"),
     ("label_results", "label-results"),
     ("make_report", "make-report"),
+    ("msl_test", "msl_test"),
+    ("polyprobe", "polyprobe"),
+    ("polymon", "mon"),
+    ("udp2tcpd", "udp2tcpd"),
 ];
 
+/// Subcommands with classic names that do their work without arguments. All others print their usage then.
+pub const WITHOUT_ARGUMENTS: [&str; 2] = ["mon", "udp2tcpd"];
+
 /// Programs of the original that do not exist here, and what replaces them.
-const ABSENT: [(&[&str], &str); 8] = [
+const ABSENT: [(&[&str], &str); 5] = [
     (
-        &["polymon", "beepmon"],
-        "the console shows the progress of a test, and `ltrace` shows the figures of a log over time, also while the test runs",
-    ),
-    (
-        &["polyprobe"],
-        "`polygraph run --no_proxy` measures the bench, and a bake-off first measures the network",
+        &["beepmon"],
+        "sessions of robots are not exchanged with other programs; `polygraph mon` shows what a test does while it runs",
     ),
     (&["polyrrd"], "`polygraph export` writes tables of figures over time for other programs"),
     (&["cdb"], "the contents of a workload name files or directories directly (`content_db`)"),
@@ -40,12 +44,10 @@ const ABSENT: [(&[&str], &str); 8] = [
         &["distr-test", "pop-test", "rng-test"],
         "`polygraph check` shows the values of a workload's distributions",
     ),
-    (&["udp2tcpd"], "messages go to standard output and standard error, which you can redirect"),
     (
         &["pgl2acl", "pgl2ldap", "pgl2eng"],
         "`polygraph check` shows what a workload does, and `pgl2ips` shows its addresses",
     ),
-    (&["aka"], "`ip address add` adds addresses, and `pgl2ips` lists those of a workload"),
 ];
 
 /// Explains a program name that is neither `polygraph` nor a classic name. Any other name is fine if a command follows.
@@ -84,8 +86,8 @@ mod tests {
         let cli = <crate::Cli as clap::CommandFactory>::command();
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         for (line, text) in [
-            ("/usr/bin/polymon", "ltrace"),
-            ("polygraph-polymon -h", "ltrace"),
+            ("/usr/bin/beepmon", "polygraph mon"),
+            ("polygraph-beepmon -h", "polygraph mon"),
             ("polyfoo --port 80", "not a name of this program"),
             ("polyfoo", "polyclt, polysrv"),
             ("polygraph-check x.pg", "`polygraph check`"),

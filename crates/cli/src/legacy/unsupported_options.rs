@@ -7,8 +7,8 @@ const UNSUPPORTED: [(&[&str], &str); 14] = [
         "use --dump and --dump_size to show messages; the report explains missed hits",
     ),
     (
-        &["notify", "doorman_listen_at", "doorman_send_to"],
-        "notifying other programs of the run is not supported yet",
+        &["doorman_listen_at", "doorman_send_to"],
+        "exchanging sessions with other programs is not supported yet",
     ),
     (&["console"], "messages go to standard output and standard error, which you can redirect"),
     (&["fd_limit"], "use `ulimit -n` for the limit of file descriptors, and --open_conn_lmt for connections"),

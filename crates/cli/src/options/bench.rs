@@ -12,8 +12,8 @@ use polygraph_traffic::Distr;
 use super::make_test::{self, TestParts};
 use super::values::{Optional, think, whole};
 use super::{
-    CommonOptions, ConfigOptions, PreflightOptions, ReplyOptions, RobotOptions, RobotToleranceOptions,
-    ToleranceOptions,
+    AddressOptions, CommonOptions, ConfigOptions, PreflightOptions, ReplyOptions, RobotOptions,
+    RobotToleranceOptions, ToleranceOptions,
 };
 use crate::output::notify;
 
@@ -52,6 +52,8 @@ pub struct BenchOptions {
     #[command(flatten)]
     pub preflight: PreflightOptions,
     #[command(flatten)]
+    pub addresses: AddressOptions,
+    #[command(flatten)]
     pub common: CommonOptions,
 }
 
@@ -86,7 +88,7 @@ impl BenchOptions {
     /// A bench for `test`. Result directories are named after `command` if the user gives no label.
     ///
     /// # Errors
-    /// If a server cannot listen at its address.
+    /// If addresses cannot be added, or a server cannot listen at its address.
     pub fn bench<'a>(
         &'a self,
         test: Test,
@@ -100,7 +102,7 @@ impl BenchOptions {
             preflight: self.preflight.preflight.0,
             tolerance: self.tolerance.into(),
             fail_timeout_s: self.robots.fail_tout.0,
-            ..Bench::new(test, settings, &self.runs, notify)?
+            ..Bench::new(test, settings, &self.runs, self.addresses.addresses, notify)?
         })
     }
 }

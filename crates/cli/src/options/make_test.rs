@@ -7,7 +7,7 @@ use std::sync::Arc;
 use polygraph_origin::ServerProfile;
 use polygraph_pgl::render::Style;
 use polygraph_pgl::{DiskLoader, compile};
-use polygraph_plan::{Endpoint, Schedule, ServerGroup, Test, lower};
+use polygraph_plan::{BenchNeeds, Endpoint, Schedule, ServerGroup, Test, lower};
 use polygraph_robot::{Field, Load, Profile, Rules, Server, Verify};
 use polygraph_runner::Failure;
 use polygraph_runner::environment::Machine;
@@ -74,8 +74,9 @@ pub fn of_options(
         ..Behavior::default()
     };
     let proxies: Vec<SocketAddr> = parts.proxy.map(resolve).transpose()?.into_iter().collect();
+    let local_addrs = options.local_addrs.clone().map(|list| list.0).unwrap_or_default();
     let robots = Profile {
-        addresses: options.local_addrs.clone().map(|list| list.0).unwrap_or_default(),
+        addresses: local_addrs.iter().filter_map(|addr| addr.host.ip()).collect(),
         // Replaced by all servers when their ports are known.
         origins: Selector::only(0),
         http_minor: Selector::only(common.http_version),
@@ -107,6 +108,7 @@ pub fn of_options(
         classic: true,
         schedule: parts.schedule,
         launch_window: options.launch_win.0.unwrap_or(0.0),
+        needs: Ok(BenchNeeds::of_one_client(local_addrs)),
         names: Vec::new(),
         text: String::new(),
         notes: Vec::new(),
@@ -129,6 +131,7 @@ pub fn servers_of_options(
         classic: true,
         schedule,
         launch_window: 0.0,
+        needs: Ok(BenchNeeds::default()),
         names: Vec::new(),
         text: String::new(),
         notes: Vec::new(),
@@ -205,7 +208,7 @@ impl ConfigOptions {
     /// The test of the workload file, if there is one; see [`of_workload`].
     ///
     /// # Errors
-    /// If the file does not compile, or asks for something that this program cannot do.
+    /// If the file does not compile, or uses a feature that this program does not support.
     pub fn test(&self, global_seed: u64, share_worlds: bool) -> Result<Option<Test>, Failure> {
         let Some(file) = &self.config else { return Ok(None) };
         let sharing = (self.share_worlds, share_worlds);
@@ -217,7 +220,7 @@ impl ConfigOptions {
 /// or if the workload needs it: `sharing` is the user's choice and the default.
 ///
 /// # Errors
-/// If the file does not compile, or asks for something that this program cannot do.
+/// If the file does not compile, or uses a feature that this program does not support.
 pub fn of_workload(
     file: &str,
     source: &SourceOptions,

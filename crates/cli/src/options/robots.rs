@@ -5,12 +5,13 @@ use std::time::Duration;
 use clap::{ArgAction, Args};
 use polygraph_plan::values;
 use polygraph_robot::Tolerance;
+use polygraph_runner::AddressMode;
 use polygraph_runner::jobs::ClientSettings;
 use polygraph_traffic::Popularity;
 
 use super::values::{
-    AddressList, Optional, addresses, optional_rate, optional_time, patience, ports, preflight_timeout,
-    tmp_loc, whole, yes_no,
+    LocalAddressList, Optional, address_mode, local_addresses, optional_rate, optional_time, patience, ports,
+    preflight_timeout, tmp_loc, whole, yes_no,
 };
 
 /// What robots do.
@@ -46,9 +47,10 @@ pub struct RobotOptions {
     /// Local ports. Default: the system chooses
     #[arg(long, value_name = "LOW:HIGH", default_value = "none", value_parser = ports)]
     pub ports: Optional<(u16, u16)>,
-    /// Local addresses that robots use in turn: ranges like 127.1.0-39.1-250, separated by commas
-    #[arg(long, value_name = "RANGES", value_parser = addresses, conflicts_with = "config")]
-    pub local_addrs: Option<AddressList>,
+    /// Local addresses that robots use in turn: ranges like 127.1.0-39.1-250, separated by commas. Addresses with an interface,
+    /// like lo::10.60.0-3.1-250/22, are added to it (--addresses)
+    #[arg(long, value_name = "RANGES", value_parser = local_addresses, conflicts_with = "config")]
+    pub local_addrs: Option<LocalAddressList>,
     /// Maximum number of open connections; a request that needs one more fails. Default: as many as the limit of file
     /// descriptors allows
     #[arg(long, value_name = "N", value_parser = whole(1..=u32::MAX))]
@@ -97,6 +99,17 @@ pub struct SyncOptions {
     /// process stays silent for longer, the test ends and names that process. `none`: wait forever
     #[arg(long, value_name = "TIME", default_value = "30sec", value_parser = patience, requires = "config")]
     pub sync_tout: Optional<f64>,
+}
+
+/// The addresses of robots and servers on this host.
+#[derive(Args, Clone, Copy, Debug)]
+#[command(rename_all = "snake_case", next_help_heading = "Run")]
+pub struct AddressOptions {
+    /// How missing addresses of robots and servers are added for the time of the run (docs/net.md). `auto`: as the workload says,
+    /// AnyIP if it places addresses on the loopback interface (lo::10.1.0.1-250), aliases if it names another interface, nothing
+    /// if it names none. `anyip`: one route for whole networks. `alias`: each address is added to its interface
+    #[arg(long, value_name = "auto|alias|anyip|none", default_value = "auto", value_parser = address_mode)]
+    pub addresses: AddressMode,
 }
 
 /// The check before a test.

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use polygraph_addr::{Addr, AddrRange, expand};
 use polygraph_plan::values::{self, Unit};
-use polygraph_runner::Failure;
 use polygraph_runner::device_model;
 use polygraph_runner::prediction::PredictionModel;
 use polygraph_runner::preflight::DEFAULT_TIMEOUT;
+use polygraph_runner::{AddressMode, Failure};
 use polygraph_sim::device::Model;
 use polygraph_traffic::Distr;
 
@@ -43,6 +43,15 @@ where
     move |text| {
         let number = text.parse().ok().filter(|number| range.contains(number));
         number.ok_or_else(|| format!("write a whole number from {} to {}", range.start(), range.end()))
+    }
+}
+
+/// A time that is not 0, up to a year.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    const YEAR: f64 = 365.0 * 86_400.0;
+    match values::time(text)? {
+        seconds if seconds > 0.0 && seconds <= YEAR => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err(format!("`{text}` is not a time to wait: write for example 250ms, 30s or 5min")),
     }
 }
 
@@ -97,6 +106,17 @@ pub fn yes_no(text: &str) -> Result<bool, String> {
     }
 }
 
+/// How addresses that a host does not have are added.
+pub fn address_mode(text: &str) -> Result<AddressMode, String> {
+    match text {
+        "auto" => Ok(AddressMode::Auto),
+        "alias" => Ok(AddressMode::Alias),
+        "anyip" => Ok(AddressMode::Anyip),
+        "none" => Ok(AddressMode::None),
+        _ => Err(format!("`{text}` is none of auto, alias, anyip and none")),
+    }
+}
+
 /// A positive factor: a number, or two with a slash between them.
 pub fn scale(text: &str) -> Result<f64, String> {
     let number = |text: &str| text.trim().parse::<f64>().ok();
@@ -124,7 +144,7 @@ pub fn host_port(text: &str) -> Result<String, String> {
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => rest.strip_suffix('/').unwrap_or(rest),
         Some((scheme, _)) => {
             return Err(format!(
-                "`{text}` asks for {scheme}, but connections are plain HTTP: write host:port, for example 127.0.0.1:3128"
+                "`{text}` has the scheme {scheme}, but connections are plain HTTP: write host:port, for example 127.0.0.1:3128"
             ));
         }
     };
@@ -137,14 +157,20 @@ pub fn host_port(text: &str) -> Result<String, String> {
     Ok(plain.to_owned())
 }
 
-/// A list of local addresses in the range syntax, for example `127.1.0-39.1-250`.
+/// A list of IP addresses in the range syntax, for example `127.1.0-39.1-250`.
 pub fn addresses(text: &str) -> Result<AddressList, String> {
+    let all = local_addresses(text)?.0;
+    Ok(AddressList(all.iter().filter_map(|address| address.host.ip()).collect()))
+}
+
+/// The same with interfaces and prefix lengths, for example `lo::10.60.0-3.1-250/22`.
+pub fn local_addresses(text: &str) -> Result<LocalAddressList, String> {
     let ranges = AddrRange::parse_list(text).map_err(|e| e.to_string())?;
     let all = expand(&ranges, MAX_ADDRESSES).map_err(|e| e.to_string())?;
-    let ip = |address: &Addr| {
-        address.host.ip().ok_or_else(|| format!("`{address}` is a name: write IP addresses"))
-    };
-    all.iter().map(ip).collect::<Result<_, _>>().map(AddressList)
+    match all.iter().find(|address| address.host.ip().is_none()) {
+        Some(address) => Err(format!("`{address}` is a name: write IP addresses")),
+        None => Ok(LocalAddressList(all)),
+    }
 }
 
 /// `NAME=VALUE`, both not empty.
@@ -198,6 +224,10 @@ pub struct Optional<T>(pub Option<T>);
 /// Local addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressList(pub Vec<std::net::IpAddr>);
+
+/// Local addresses, with the interfaces and networks that they name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalAddressList(pub Vec<Addr>);
 
 /// The socket address behind `host:port`.
 pub fn resolve(text: &str) -> Result<SocketAddr, Failure> {

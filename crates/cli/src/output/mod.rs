@@ -16,7 +16,8 @@ pub use self::classic_console::ClassicConsole;
 pub use self::progress::Progress;
 pub use self::run_console::RunConsole;
 
-// The macros of the standard library panic when the reader is gone (`polygraph run | head -1`), which must not end a test.
+// The macros of the standard library panic when a pipe is closed (`polygraph run | head -1`), which must not end a
+// test.
 
 /// Prints a line to standard output.
 macro_rules! print_out {
@@ -43,8 +44,13 @@ use {print_err, print_out, write_err};
 
 /// Prints a result.
 pub fn print(text: &str) {
-    // A reader that is gone (`lx ... | head`) is not an error.
+    // A closed pipe (`lx ... | head`) is not an error.
     let _ = std::io::stdout().lock().write_all(text.as_bytes());
+}
+
+/// Prints a result; false if the reader is gone.
+pub fn try_print(text: &str) -> bool {
+    std::io::stdout().lock().write_all(text.as_bytes()).is_ok()
 }
 
 /// Prints a message.

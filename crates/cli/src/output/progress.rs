@@ -7,7 +7,7 @@ use polygraph_stats::{Header, Interval, Record, Side};
 
 use super::{columns, print_err, write_err};
 
-/// The progress line of a run: what it measures now, and when it ends. On a terminal the line is rewritten in place;
+/// The progress line of a run: current figures, and the time until the run ends. On a terminal the line is rewritten in place;
 /// elsewhere a new line appears every ten seconds.
 #[derive(Debug)]
 pub struct Progress {

@@ -37,7 +37,11 @@ fn mistakes() {
         assert_eq!((found, &*out), (Some(status), ""), "{args}");
         assert!(err.contains(message), "{args}: {err}");
     }
-    check("pmix3-ips 16 1000 clt9", 1, "error: there is no clt9: 3 machines of this side serve the rate\n");
+    check(
+        "pmix3-ips 16 1000 clt9",
+        1,
+        "error: there is no clt9: this side needs only 3 machines for the rate\n",
+    );
     check("pmix3-ips 16 99999", 1, "error: 250000 robots need 1000 third octets");
     check("pmix3-ips 16", 2, "<RATE>");
     check("pmix3-ips 300 1000", 2, "300 is not in 0..=255");
@@ -53,7 +57,7 @@ fn zone_files_are_written_where_asked() {
     let args = "dns-cfg --zone bench.tst --addresses 10.16.129.1-3:80 --names w[1-2].bench.tst:80";
     let (status, out, err) = polygraph(dir.path(), args);
     assert_eq!(status, Some(0));
-    assert_eq!(err, "warning: 1 of 3 addresses have no name and are left out\n");
+    assert_eq!(err, "warning: 1 of 3 addresses have no name and are omitted\n");
     assert!(out.starts_with("options {\n"), "{out}");
     let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
     assert!(read("bench.tst").ends_with("w1\tIN\tA\t10.16.129.1\nw2\tIN\tA\t10.16.129.2\n"));

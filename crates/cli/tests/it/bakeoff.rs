@@ -62,7 +62,7 @@ fn a_miniature_that_is_killed_goes_on() {
     let outlook = sandbox.polygraph("bakeoff mini.toml --dry_run");
     assert_eq!(outlook.code(), Some(0), "{outlook:?}");
     assert!(
-        outlook.out.contains("4 steps, about") && outlook.out.contains("not as in 1999: Length"),
+        outlook.out.contains("4 steps, about") && outlook.out.contains("difference from 1999: Length"),
         "{outlook:?}"
     );
 
@@ -70,7 +70,7 @@ fn a_miniature_that_is_killed_goes_on() {
     // The last of the rates: the second one, or the first if a busy machine has spoiled its first run.
     series.wait_for("/s, 1 to go");
     let busy = sandbox.polygraph("bakeoff mini.toml");
-    assert!(busy.code() == Some(3) && busy.err.contains("another polygraph is at work"), "{busy:?}");
+    assert!(busy.code() == Some(3) && busy.err.contains("another process is already working"), "{busy:?}");
     series.signal(Signal::KILL);
     assert_eq!(series.finish().killed_by(), Some(Signal::KILL));
     let before = events(&sandbox, "end");
@@ -163,8 +163,8 @@ fn published_results_alone() {
 fn plans_that_cannot_be_used() {
     let sandbox = sandbox();
     for (from, to, code, part) in [
-        ("rates = [40, 80]", "rates = [40, 40]", 2, "device `small`, rates: 40 is there twice"),
-        ("small.txt", "none.txt", 2, "none.txt: write it, or leave the line out"),
+        ("rates = [40, 80]", "rates = [40, 40]", 2, "device `small`, rates: 40 is listed twice"),
+        ("small.txt", "none.txt", 2, "none.txt: create it, or remove the line"),
         ("\"builtin\"", "\"squib\"", 2, "there is no device `squib`"),
         ("mem = \"4MB\"", "mem = \"much\"", 2, "`much` is not a size"),
     ] {

@@ -99,7 +99,7 @@ fn what_cannot_be_compared_expected_or_listed() {
     let sandbox = Sandbox::new();
     for (words, code, text) in [
         ("compare one.log", 4, "one.log"),
-        ("compare --fail_on rptm.p95>>5% a b", 2, "no bound"),
+        ("compare --fail_on rptm.p95>>5% a b", 2, "not a bound"),
         ("compare --fail_on dhr<-2% a b", 2, "percentage points"),
         ("compare --confidence 100% a b", 2, "is not a confidence level"),
         ("run --no_proxy --expect rptm.p59<1s", 2, "did you mean"),

@@ -36,7 +36,7 @@ fn robots_say_when_the_device_was_away_and_when_it_came_back() {
     assert!(time(&found, "errors") >= 30.0, "{found:#}");
     assert!(time(&found, "hits_before") > 0.2, "{found:#}");
     let table = sandbox.read(sandbox.result().join("downtime.txt"));
-    assert!(done.out.contains(&table) && table.contains("outage as robots saw it: "), "{done:?}");
+    assert!(done.out.contains(&table) && table.contains("outage seen by the robots: "), "{done:?}");
     assert!(sandbox.read(sandbox.result().join("report.html")).contains("<section id=\"downtime\">"));
     assert_eq!(done.code(), Some(0), "{done:?}");
 }

@@ -129,7 +129,7 @@ fn help_is_short_at_first_and_whole_if_wanted() {
 #[test]
 fn unknown_names_say_what_to_do() {
     let sandbox = Sandbox::new();
-    for (name, text) in [("polymon", "ltrace"), ("polyfoo", "not a name of this program")] {
+    for (name, text) in [("cdb", "content_db"), ("polyfoo", "not a name of this program")] {
         sandbox.link(name);
         let program = sandbox.path().join(name);
         let done = sandbox.start_program(program.to_str().unwrap(), "").finish();
@@ -153,7 +153,7 @@ fn each_part_of_a_bench_ends_with_what_it_did_and_what_is_next() {
     );
     let client = sandbox.polygraph(&format!("{words} --log clt.log"));
     assert_eq!(client.code(), Some(0), "{client:?}");
-    for text in ["As far as the robots know:", "response time", "polygraph report clt.log SERVER.log"] {
+    for text in ["Judged by the client side alone:", "response time", "polygraph report clt.log SERVER.log"] {
         assert!(client.out.contains(text), "{text}: {client:?}");
     }
     let without = sandbox.polygraph(&words);

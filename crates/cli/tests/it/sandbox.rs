@@ -183,8 +183,13 @@ impl Running {
     }
 
     /// Waits for its end.
-    pub fn finish(mut self) -> Done {
-        let deadline = Instant::now() + PATIENCE;
+    pub fn finish(self) -> Done {
+        self.finish_within(PATIENCE)
+    }
+
+    /// Waits for its end; what takes longer hangs.
+    pub fn finish_within(mut self, patience: Duration) -> Done {
+        let deadline = Instant::now() + patience;
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;

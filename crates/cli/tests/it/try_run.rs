@@ -1,25 +1,22 @@
 //! The first command of the README.
 
-use std::time::{Duration, Instant};
-
 use crate::sandbox::{Sandbox, quiet, valid};
 
 #[test]
-fn try_ends_valid_within_a_minute() {
+fn try_ends_valid_with_a_report_that_knows_its_device() {
     let _quiet = quiet();
-    let mut took = Duration::ZERO;
     let (sandbox, done) = valid(|| {
-        let begin = Instant::now();
         let sandbox = Sandbox::new();
         let done = sandbox.polygraph("try");
-        took = begin.elapsed();
         (sandbox, done)
     });
-    assert!(took < Duration::from_secs(60), "{took:?}");
     assert!(done.out.contains("polygraph run --proxy"), "{}", done.out);
     let result = sandbox.result();
     let report = std::fs::read_to_string(result.join("report.html")).unwrap();
     assert!(report.contains("VALID") && report.contains("PolyMix-1") && report.contains("</html>"));
+    // The proxy's own count and its use of the processor.
+    assert!(done.out.contains("\ndevice "), "{}", done.out);
+    assert!(!report.contains("not started by polygraph"));
     // Offline: the page loads nothing from anywhere.
     assert!(!report.contains("src=\"http") && !report.contains("<link"), "the report loads things");
     let (meas, _) = sandbox.lx("--phase meas", result.join("client.log"));

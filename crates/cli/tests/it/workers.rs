@@ -70,8 +70,11 @@ fn worker_processes_measure_what_threads_measure() {
             // The same loops with the same seeds: only the 12 requests that are due in the last half second may be
             // too late.
             assert!((ok - started).abs() <= 12.0, "{ok} and {started}");
+            // The working set freezes when 300 objects have been seen, and requests that are late then choose among
+            // others. If a tenth of the 1,220 sizes, whose deviation is their mean, are drawn anew, the means differ by
+            // sqrt(2 * 122) / 1,220, or 1.3 %: five times that.
             let (mean, of_threads) = (client["rep.size.mean"], threads["rep.size.mean"]);
-            assert!((mean / of_threads - 1.0).abs() < 0.02, "{mean} and {of_threads}");
+            assert!((mean / of_threads - 1.0).abs() < 0.065, "{mean} and {of_threads}");
         } else {
             assert!((ok - expected).abs() < 5.0 * f64::sqrt(expected), "{ok}");
         }

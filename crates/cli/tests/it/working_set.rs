@@ -162,7 +162,7 @@ fn sets_that_cannot_be_used_say_why() {
             "cannot load the working set missing: No such file",
         ),
         (format!("{client} --load_working_set text"), 4, "this is not a polygraph working set"),
-        (format!("{client} --load_working_set cut"), 4, "is cut short"),
+        (format!("{client} --load_working_set cut"), 4, "is truncated"),
         (
             format!("{client} --rep_sz exp:2KB --load_working_set set"),
             2,
@@ -171,7 +171,7 @@ fn sets_that_cannot_be_used_say_why() {
         (
             "client --origin 127.0.0.1:1 --goal 1 --load_working_set set".to_owned(),
             2,
-            "no objects of the servers of this test",
+            "but none of the servers of this test",
         ),
         (format!("{client} --store_working_set none/set"), 3, "cannot store the working set in none/set"),
         (format!("{client} --store_working_set folder"), 3, "cannot store the working set in folder"),

@@ -6,7 +6,7 @@ use polygraph_tidy::tree;
 const TEXT: [&str; 14] =
     ["rs", "js", "css", "html", "md", "py", "sh", "toml", "pg", "lua", "yaml", "yml", "ts", "svg"];
 /// Scripts that are written here. Each other script would be somebody else's.
-const SCRIPTS: [&str; 1] = ["crates/report/assets/report.js"];
+const SCRIPTS: [&str; 2] = ["crates/monitor/assets/monitor.js", "crates/report/assets/report.js"];
 /// A line of this many bytes is the mark of generated or minified text.
 const LONG_LINE: usize = 1_000;
 

@@ -26,7 +26,6 @@ const NAMES: &[&str] = &[
     "Validations",
     // Engine.
     "Books",
-    "Ledger",
     "HandOver",
     "Desk",
     "Keeper",
@@ -106,6 +105,15 @@ const NAMES: &[&str] = &[
     "Ending",
 ];
 
+/// Names of libraries that happen to be among those above, with the files that need them.
+const OF_LIBRARIES: &[(&str, &str)] = &[
+    ("crates/live/src/http.rs", "Frame"),
+    ("crates/live/src/metrics.rs", "Gauge"),
+    ("crates/monitor/src/terminal.rs", "Home"),
+    ("crates/monitor/src/terminal/app.rs", "Home"),
+    ("crates/monitor/src/terminal/draw.rs", "Frame"),
+];
+
 /// Phrases that are no plain English, compared in comments, messages and documents.
 const PHRASES: &[&str] = &[
     "the begin ",
@@ -155,6 +163,9 @@ fn names_of_the_past_are_gone() {
             // Text in quotation marks is not a name.
             let code: String = code.split('"').step_by(2).collect::<Vec<_>>().join(" ");
             for name in identifiers(&code).filter(|word| NAMES.contains(word)) {
+                if OF_LIBRARIES.contains(&(path.as_str(), name)) {
+                    continue;
+                }
                 found.push(format!("{path}:{}: {name}", number + 1));
             }
         }
@@ -218,8 +229,8 @@ fn public_types() -> BTreeMap<String, Vec<String>> {
 /// loads); three may not.
 #[test]
 fn no_public_type_name_stands_for_three_things() {
-    // Every subcommand has its arguments; every parser its error.
-    let usual = ["Args", "Err", "Error"];
+    // Every subcommand has its arguments; every crate its error, and the result with it.
+    let usual = ["Args", "Err", "Error", "Result"];
     let types = public_types();
     let shared: Vec<_> =
         types.iter().filter(|(name, files)| files.len() > 2 && !usual.contains(&name.as_str())).collect();

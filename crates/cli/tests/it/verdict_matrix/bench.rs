@@ -184,7 +184,7 @@ pub fn client_alone() -> Vec<Row> {
         Row::new(
             group,
             "nothing listens at the proxy's address",
-            Want::failed("errors", "the device was not there").code(0),
+            Want::failed("errors", "the device was unreachable").code(0),
             move |sandbox| run(sandbox, &format!("--proxy 127.0.0.1:{}", free_port())),
         ),
     ]
@@ -203,7 +203,7 @@ pub fn limits() -> Vec<Row> {
         Row::new(
             "a run",
             "nothing listens at the proxy's address",
-            Want::failed("errors", "the device was not there"),
+            Want::failed("errors", "the device was unreachable"),
             move |sandbox| {
                 let port = free_port();
                 run(sandbox, &format!("--proxy 127.0.0.1:{port} {SHORT}"))

@@ -33,7 +33,7 @@ macro_rules! status {
 const ERRORS: Want = Want::failed("errors", "the device answered with errors");
 const ASTRAY: Want = Want::failed("errors", "the device redirected robots elsewhere");
 const BROKEN: Want = Want::failed("errors", "the device sent broken messages");
-const OFF: Want = Want::failed("errors", "the device broke off connections");
+const OFF: Want = Want::failed("errors", "the device dropped connections");
 /// Of devices that let robots wait.
 pub const SILENT: Want = Want::failed("errors", "the device did not answer");
 const CONTENT: Want = Want::failed("content", "the device delivered wrong content");
