@@ -1,0 +1,12 @@
+//! Text of `/proc` and of tools, as the doctor reads it: `cargo +nightly fuzz run host_facts`.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+// The readers need nothing but the standard library.
+#[path = "../../crates/doctor/src/parse.rs"]
+mod parse;
+#[path = "../../crates/doctor/tests/it/readers.rs"]
+mod readers;
+
+fuzz_target!(|data: &[u8]| readers::all(&String::from_utf8_lossy(data)));
