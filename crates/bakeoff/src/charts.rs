@@ -6,17 +6,18 @@ use polygraph_report::popularity::Curve;
 
 use crate::entry::{Participant, RatePoint};
 
-/// Rates of the curves of an appendix at most: more cannot be told apart.
+/// Maximum number of curves in an appendix; more could not be distinguished.
 const CURVES: usize = 6;
-/// More names than this do not fit below bars.
+/// Maximum number of names that fit below bars.
 const NAMES: usize = 7;
-/// Rates that differ by more than this factor are drawn on a logarithmic axis: small boxes would be a smear at its left.
+/// Rates that differ by more than this factor are drawn on a logarithmic axis; on a linear axis, devices with low rates
+/// would overlap at the left.
 const WIDE: f64 = 40.0;
 
 /// Popularity of objects in a run.
 #[derive(Clone, Debug)]
 pub struct Popularity {
-    /// Which run.
+    /// Name of the run.
     pub name: String,
     /// Requests by rank.
     pub curve: Curve,
@@ -57,7 +58,7 @@ fn series(entry: &Participant, points: Vec<(f64, Option<f64>)>, style: usize) ->
     }
 }
 
-/// Figures 5.1, 5.2 and that of 75 %: response time against load.
+/// Response time against load: figures 5.1 and 5.2, and the figure of the 75th percentile.
 pub fn response_times(entries: &[Participant]) -> Vec<RenderedChart> {
     let chart = |id: &str, title: &str, about: &str, value: fn(&RatePoint) -> Option<f64>| {
         over_rate(id, title, "seconds", about, entries, |_, point| value(point)).draw()
@@ -66,17 +67,17 @@ pub fn response_times(entries: &[Participant]) -> Vec<RenderedChart> {
         chart(
             "fig-mean",
             "Figure 5.1. Response time: mean",
-            "Few replies that take very long lift it.",
+            "A few very slow replies are enough to raise the mean.",
             |point| Some(point.mean_s?.value),
         ),
         chart(
             "fig-median",
             "Figure 5.2. Response time: median",
-            "Half of the replies took no longer. With a hit ratio above 50 % this is a hit, just below it is a miss: it jumps \
-             where the hit ratio crosses 50 %.",
+            "Half of the replies took no longer. The median is the response time of a hit if the hit ratio is above 50 %, and \
+             that of a miss otherwise, so it jumps where the hit ratio crosses 50 %.",
             |point| point.median_s,
         ),
-        chart("fig-p75", "Response time: 75 %", "Three quarters of the replies took no longer.", |point| point.p75_s),
+        chart("fig-p75", "Response time: 75th percentile", "Three quarters of the replies took no longer.", |point| point.p75_s),
     ]
     .into_iter()
     .flatten()
@@ -89,14 +90,16 @@ pub fn hit_ratios(entries: &[Participant]) -> Vec<RenderedChart> {
         "fig-hits",
         "Figure 5.3. Document hit ratio",
         "percent",
-        "PolyMix-1 offers 55 %. Less means that the device did not store, threw away, or let pass what it could have answered.",
+        "PolyMix-1 offers 55 %. A lower value means that the device did not store objects, evicted them, or forwarded requests \
+         that it could have answered.",
         entries,
         |_, point| Some(point.hit_pct?.value),
     )
     .up_to(60.0)
     .draw();
     let chart = Chart::new("fig-hits-rptm", "Figure 5.4. Document hit ratio against mean response time", "percent")
-        .about("Each point is a run. Up and to the left is better; how the points of a device lie shows what it gives up first under load.")
+        .about("Each point is a run; points further up and to the left are better. The points of a device show whether it \
+                sacrifices response time or hit ratio first as the load rises.")
         .x_axis(XAxis::Linear("mean response time, seconds".into()))
         .up_to(60.0);
     let both = entries.iter().enumerate().fold(chart, |chart, (style, entry)| {
@@ -112,13 +115,13 @@ pub fn costs(entries: &[Participant]) -> Vec<RenderedChart> {
         "fig-cost",
         "Figure 5.5. Throughput cost",
         "dollars per request per second",
-        "Total price over request rate. The lower the curve, the more throughput for the money with one box.",
+        "Total price divided by request rate. The lower the curve, the more throughput one device provides for its price.",
         entries,
         |entry, point| entry.cost(point.rate),
     )
     .log_if_wide();
     let chart = Chart::new("fig-cost-use", "Figure 5.6. Throughput cost against utilisation", "dollars per request per second")
-        .about("The same over the share of the peak that the device achieved: how well the money works as the box is used.")
+        .about("Throughput cost against request rate as a share of the achieved peak: the cost of throughput at partial load.")
         .x_axis(XAxis::Linear("percent of the achieved peak".into()));
     let over_use = entries.iter().enumerate().fold(chart, |chart, (style, entry)| {
         let points = entry
@@ -133,8 +136,9 @@ pub fn costs(entries: &[Participant]) -> Vec<RenderedChart> {
 /// Popularity of the workload's objects.
 pub fn popularity(popularity: &Popularity) -> Option<RenderedChart> {
     let chart = Chart::new("fig-popularity", "Figure 3.1. Popularity of objects by rank", "requests").about(
-        "Objects in the order of how often they were asked for: rank 1 is the most popular one. The two laws have as many requests \
-         for as many objects. What robots ask for does not depend on the device, so one run stands for all of that rate.",
+        "Number of requests for each object, by rank; rank 1 is the most popular object. The other two curves show how the \
+         same number of requests for the same number of objects would be distributed. Requests do not depend on the device, so \
+         one run represents all runs at its rate.",
     );
     html::popularity::figure(chart, &popularity.name, &popularity.curve, &[])
 }
@@ -149,8 +153,8 @@ pub fn peaks(entries: &[Participant]) -> Option<RenderedChart> {
         id: "fig-peaks".into(),
         title: "Peak throughput, achieved and claimed".into(),
         about: format!(
-            "The highest rate that a device held, and the one that it was said to stand{}.",
-            if short { "; by appendix" } else { "" }
+            "The highest rate that each device sustained, and the rate that its participant claimed{}.",
+            if short { "; devices are named by appendix" } else { "" }
         ),
         of: "Box".into(),
         y_title: "requests per second".into(),
@@ -163,13 +167,13 @@ pub fn peaks(entries: &[Participant]) -> Option<RenderedChart> {
     .draw()
 }
 
-/// The figures of an appendix: times over load, and distributions.
+/// The figures of an appendix: response times and hit ratios against load, and distributions.
 pub fn of_device(entry: &Participant, id: &str) -> Vec<RenderedChart> {
     let line = |name: &str, value: fn(&RatePoint) -> Option<f64>| {
         Series::marked(name, entry.passed().map(|point| (point.rate, value(point))).collect())
     };
     let times = Chart::new(format!("{id}-times"), format!("{}: response time", entry.name), "seconds")
-        .about("Mean, median, and what 75 % of the replies did not exceed.")
+        .about("Mean, median and 75th percentile.")
         .x_axis(XAxis::Linear("requests per second".into()))
         .with(line("mean", |point| Some(point.mean_s?.value)))
         .with(line("median", |point| point.median_s))
@@ -182,7 +186,8 @@ pub fn of_device(entry: &Participant, id: &str) -> Vec<RenderedChart> {
     let curves: Vec<&RatePoint> = entry.passed().filter(|point| !point.curve.is_empty()).collect();
     let every = curves.len().div_ceil(CURVES).max(1);
     let chart = Chart::new(format!("{id}-curves"), format!("{}: distribution of response times", entry.name), "percent of replies")
-        .about("How many replies took no longer than so many seconds, by request rate. The step at the left are hits, the slope at the right are misses.")
+        .about("Share of the replies that took no longer than a given time, for several request rates. The step on the left \
+                consists of hits, the slope on the right of misses.")
         .x_axis(XAxis::Linear("seconds".into()))
         .up_to(100.0);
     let curves = curves.iter().step_by(every).fold(chart, |chart, point| {

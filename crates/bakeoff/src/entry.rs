@@ -1,6 +1,6 @@
-//! What is known of a device that took part: prices, claims, results; and what follows from them.
+//! A participating device: prices, claims, results, and figures computed from them.
 
-/// A number with as many decimals as its source prints.
+/// A number with the number of decimals that its source prints.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PrintedNumber {
     /// The value.
@@ -10,12 +10,12 @@ pub struct PrintedNumber {
 }
 
 impl PrintedNumber {
-    /// A number to be printed with so many decimals.
+    /// A number to be printed with this number of decimals.
     pub fn new(value: f64, decimals: usize) -> PrintedNumber {
         PrintedNumber { value, decimals }
     }
 
-    /// The digits.
+    /// The number as text.
     pub fn text(self) -> String {
         format!("{:.*}", self.decimals, self.value)
     }
@@ -24,32 +24,31 @@ impl PrintedNumber {
 /// A line of the price list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PriceLine {
-    /// What it is.
+    /// Description of the item.
     pub part: String,
-    /// How many of it.
+    /// Number of items of this kind.
     pub quantity: u32,
-    /// The price of all of them together, in dollars; `None` if it is not published.
+    /// The price of the whole quantity, in dollars; `None` if it is not published.
     pub price: Option<f64>,
-    /// Network equipment that the device needs, which counts in the total price only.
+    /// Whether this is network equipment that the device needs, which is part of the total price only.
     pub network: bool,
     /// A remark.
     pub note: String,
 }
 
-/// What a device costs.
+/// The prices of a device.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Price {
     /// The parts.
     pub lines: Vec<PriceLine>,
-    /// The price without network equipment as published, which wins over the sum of the lines.
+    /// The published price without network equipment, which takes precedence over the sum of the lines.
     pub stated_alone: Option<f64>,
-    /// The price with network equipment as published, likewise.
+    /// The published price with network equipment, which takes precedence over the sum of the lines.
     pub stated_total: Option<f64>,
 }
 
 impl Price {
-    /// The sum of the lines, those of network equipment included if `network`. Undefined without lines and if a
-    /// price is missing.
+    /// The sum of the lines, including network equipment if `network`. `None` without lines, or if a price is missing.
     pub fn sum(&self, network: bool) -> Option<f64> {
         if self.lines.is_empty() {
             return None;
@@ -74,20 +73,20 @@ impl Price {
     }
 }
 
-/// What became of a run.
+/// The outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AttemptStatus {
-    /// The device held.
+    /// The device sustained the load.
     Passed,
-    /// The device did not hold.
+    /// The device did not sustain the load.
     Failed,
-    /// The bench did not do its part: it counts neither for nor against the device.
+    /// The bench was the limit: the run counts neither for nor against the device.
     Invalid,
 }
 
 impl AttemptStatus {
-    /// The word for it.
+    /// The outcome in one word.
     pub fn word(self) -> &'static str {
         match self {
             AttemptStatus::Passed => "passed",
@@ -102,17 +101,17 @@ impl AttemptStatus {
 pub struct RatePoint {
     /// Offered requests per second.
     pub rate: f64,
-    /// What became of it.
+    /// The outcome of the run.
     pub status: AttemptStatus,
     /// Mean response time in seconds.
     pub mean_s: Option<PrintedNumber>,
-    /// 50 % of the replies took no longer, in seconds.
+    /// Median response time in seconds.
     pub median_s: Option<f64>,
-    /// 75 % of the replies took no longer, in seconds.
+    /// 75th percentile of the response time in seconds.
     pub p75_s: Option<f64>,
-    /// Measured document hit ratio, percent.
+    /// Measured document hit ratio in percent.
     pub hit_pct: Option<PrintedNumber>,
-    /// Failed transactions, percent of all.
+    /// Failed transactions in percent of all transactions.
     pub error_pct: Option<f64>,
     /// Processor time of the device per transaction, in milliseconds, if it ran on this machine.
     pub cpu_ms: Option<f64>,
@@ -123,7 +122,7 @@ pub struct RatePoint {
 }
 
 impl RatePoint {
-    /// A point of which nothing is known but rate and status.
+    /// A point with only rate and status.
     pub fn new(rate: f64, status: AttemptStatus) -> RatePoint {
         RatePoint {
             rate,
@@ -145,62 +144,62 @@ impl RatePoint {
 pub struct Attempt {
     /// Offered requests per second.
     pub rate: f64,
-    /// Counted from 1 for each rate.
+    /// Number of the run at this rate, from 1.
     pub number: u32,
-    /// What became of it.
+    /// The outcome of the run.
     pub status: AttemptStatus,
-    /// The reason of its status.
+    /// The reason for the outcome.
     pub reason: String,
-    /// Its result directory.
+    /// The result directory.
     pub run: String,
-    /// It is the one that is reported for its rate.
+    /// Whether this run is reported for its rate.
     pub reported: bool,
 }
 
-/// A text of somebody who has something to say about a device.
+/// A comment on a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comment {
-    /// Who comments.
+    /// The author.
     pub heading: String,
-    /// What, in paragraphs.
+    /// The text, in paragraphs.
     pub text: String,
 }
 
-/// Figures that a publication states beside those that follow from its results.
+/// Figures that a publication states in addition to those computed from its results.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StatedFigures {
-    /// Highest rate that was passed.
+    /// Highest rate of a passed run.
     pub achieved: Option<f64>,
-    /// Least and largest mean response time in seconds.
+    /// Smallest and largest mean response time in seconds.
     pub mean_s: Option<(f64, f64)>,
-    /// Least and largest hit ratio in percent.
+    /// Smallest and largest hit ratio in percent.
     pub hit_pct: Option<(f64, f64)>,
 }
 
-/// A device that took part.
+/// A participating device.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Participant {
-    /// Its name in tables.
+    /// Name in tables.
     pub name: String,
-    /// Who brought it.
+    /// The participant: the vendor or person that entered the device.
     pub vendor: String,
-    /// Where the results are from.
+    /// The source of the results.
     pub source: String,
-    /// The letter of its appendix, if a publication gives it one.
+    /// The letter of its appendix in a publication, if there is one.
     pub appendix: String,
-    /// It was measured by a series of this program, not imported.
+    /// Whether the device was measured by a series of this program, not imported.
     pub own: bool,
-    /// Results were withheld.
+    /// Whether results were withheld.
     pub withheld: bool,
-    /// Results were measured elsewhere, not at the event that it is shown with.
+    /// Whether results were measured elsewhere, not at the event with which they are shown.
     pub guest: bool,
-    /// What it costs.
+    /// The prices of the device.
     pub price: Price,
-    /// The highest rate that it was said to stand, as claimed last.
+    /// The highest claimed rate, after the claim was raised.
     pub claimed: Option<f64>,
     /// The claim before it was raised.
     pub first_claim: Option<f64>,
-    /// One for each rate, by rate.
+    /// The reported runs, one for each rate, in order of rate.
     pub points: Vec<RatePoint>,
     /// All runs in order, if they are known.
     pub attempts: Vec<Attempt>,
@@ -208,21 +207,21 @@ pub struct Participant {
     pub facts: Vec<(String, String)>,
     /// Checks before the runs: names and results.
     pub checks: Vec<(String, String)>,
-    /// What a reader must know.
+    /// Remarks that readers must know.
     pub remarks: Vec<String>,
-    /// What others say.
+    /// Comments on the device.
     pub comments: Vec<Comment>,
-    /// What a publication states.
+    /// Figures stated in a publication.
     pub stated: StatedFigures,
 }
 
 impl Participant {
-    /// The runs that the device stood.
+    /// The passed runs.
     pub fn passed(&self) -> impl Iterator<Item = &RatePoint> {
         self.points.iter().filter(|point| point.status == AttemptStatus::Passed)
     }
 
-    /// The highest rate that the device stood.
+    /// The highest rate of a passed run.
     pub fn achieved(&self) -> Option<f64> {
         self.passed().map(|point| point.rate).reduce(f64::max)
     }
@@ -232,12 +231,12 @@ impl Participant {
         (rate > 0.0).then_some(self.price.total()? / rate)
     }
 
-    /// Rate over the highest rate that the device stood; 1 is the most it can be for a passed run.
+    /// Rate divided by the highest rate of a passed run; at most 1 for passed runs.
     pub fn utilisation(&self, rate: f64) -> Option<f64> {
         Some(rate / self.achieved()?)
     }
 
-    /// Least and largest of a figure over passed runs.
+    /// Smallest and largest value of a figure over passed runs.
     pub fn range(&self, figure: impl Fn(&RatePoint) -> Option<f64>) -> Option<(f64, f64)> {
         let values = self.passed().filter_map(figure);
         values.fold(None, |range, v| {
@@ -245,17 +244,17 @@ impl Participant {
         })
     }
 
-    /// Least and largest mean response time in seconds.
+    /// Smallest and largest mean response time in seconds.
     pub fn mean_range(&self) -> Option<(f64, f64)> {
         self.range(|point| Some(point.mean_s?.value))
     }
 
-    /// Least and largest document hit ratio in percent.
+    /// Smallest and largest document hit ratio in percent.
     pub fn hit_range(&self) -> Option<(f64, f64)> {
         self.range(|point| Some(point.hit_pct?.value))
     }
 
-    /// Where what is stated differs from what follows from the data, in sentences.
+    /// Differences between stated figures and those computed from the data, in sentences.
     pub fn disagreements(&self) -> Vec<String> {
         let mut found = Vec::new();
         let mut compare = |what: &str, stated: Option<f64>, derived: Option<f64>| {
@@ -263,7 +262,7 @@ impl Participant {
                 && (stated - derived).abs() > 1e-9
             {
                 found.push(format!(
-                    "{}: the {what} is published as {stated}, while the data make it {derived}; the published figure is used.",
+                    "{}: the published {what} is {stated}, but the data yield {derived}; the published figure is used.",
                     self.name
                 ));
             }
@@ -280,7 +279,7 @@ impl Participant {
                 let text = |(low, high)| format!("{}-{}", rounded(low, decimals), rounded(high, decimals));
                 if text(stated) != text(derived) {
                     found.push(format!(
-                        "{}: the range of the {what} is published as {}, while the results make it {}.",
+                        "{}: the published range of the {what} is {}, but the results yield {}.",
                         self.name,
                         text(stated),
                         text(derived)
@@ -292,8 +291,8 @@ impl Participant {
     }
 }
 
-/// A number with so many decimals, halves away from zero. What counts is the number as it is stored: 6.05 in binary is a
-/// little less, so it becomes 6.0.
+/// A number with this number of decimals, with halves rounded away from zero. The binary value is rounded: that of 6.05
+/// is slightly smaller, so the result is 6.0.
 pub fn rounded(value: f64, decimals: usize) -> String {
     if decimals == 0 { format!("{:.0}", value.round()) } else { format!("{value:.decimals$}") }
 }
@@ -353,10 +352,7 @@ mod tests {
         let entry = Participant { name: "X".into(), price, ..Participant::default() };
         assert_eq!(entry.price.total(), Some(9.0));
         let found = entry.disagreements();
-        assert!(
-            found.len() == 1 && found[0].contains("published as 9") && found[0].contains("make it 10"),
-            "{found:?}"
-        );
+        assert!(found.len() == 1 && found[0].contains("is 9,") && found[0].contains("yield 10"), "{found:?}");
     }
 
     #[test]

@@ -4,23 +4,23 @@ use polygraph_report::figures::find;
 use polygraph_report::{RunFacts, Scope};
 use serde::{Deserialize, Serialize};
 
-/// The figures of a run, of its primary phase. They are computed from its logs whenever a report is written; the
-/// journal notes them too, for a series may outlive the program that can read its logs.
+/// The figures of the primary phase of a run. They are computed from its logs whenever a report is written. The journal
+/// contains them as well, because later versions of the program may be unable to read the logs of an old series.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MainFigures {
     /// Mean response time in seconds.
     pub mean_s: Option<f64>,
-    /// 50 % of the replies took no longer, in seconds.
+    /// Median response time in seconds.
     pub median_s: Option<f64>,
-    /// 75 % of the replies took no longer, in seconds.
+    /// 75th percentile of the response time in seconds.
     pub p75_s: Option<f64>,
-    /// Measured document hit ratio, percent.
+    /// Measured document hit ratio in percent.
     pub hit_pct: Option<f64>,
-    /// Failed transactions, percent of all.
+    /// Failed transactions in percent of all transactions.
     pub error_pct: Option<f64>,
-    /// Seconds that 1 %, 2 % ... 99 % of the replies did not exceed; empty without replies.
+    /// Percentiles 1 to 99 of the response time in seconds; empty without replies.
     pub percentiles_s: Vec<f64>,
-    /// Transactions of the whole run that ended, well or not.
+    /// Number of finished transactions of the whole run, successful or not.
     pub transactions: u64,
 }
 

@@ -1,4 +1,4 @@
-//! From what lies on disk, series and imports, to what a report shows.
+//! Collects the data of a report from the series and imports on disk.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::plan::{BakeoffPlan, Contestant, PlanError, ReportedRun};
 use crate::published::{self, ImportError};
 use crate::series::{JOURNAL, PLAN, child, fill};
 
-/// Why there is nothing to show.
+/// Why a report cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum GatherError {
     /// A kept plan cannot be used.
@@ -40,17 +40,17 @@ pub enum GatherError {
     },
 }
 
-/// Where results come from.
+/// A source of results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResultSource {
-    /// A file that was imported.
+    /// An imported file.
     Imported {
-        /// Its name without extension.
+        /// Name of the file without extension.
         name: String,
         /// The file of results.
         file: PathBuf,
     },
-    /// A series that was run, or is still.
+    /// A series, complete or not.
     Series {
         /// The name of its plan.
         name: String,
@@ -68,7 +68,7 @@ impl ResultSource {
     }
 }
 
-/// All that lies in a directory of bake-offs, imports (in a directory of that name) first, by name.
+/// All sources in a directory of bake-offs by name, imports (in the directory `imports`) first.
 pub fn sources(place: &Path, imported: &str) -> Vec<ResultSource> {
     let directories = |place: &Path| {
         let entries = fs::read_dir(place).into_iter().flatten().flatten();
@@ -93,7 +93,7 @@ pub fn sources(place: &Path, imported: &str) -> Vec<ResultSource> {
     imports.chain(series).filter(|(usable, _)| *usable).map(|(_, source)| source).collect()
 }
 
-/// Keeps the plan of a series beside its results, with the files that it names.
+/// Copies the plan of a series, with the files that it names, to the results.
 ///
 /// # Errors
 /// If a file cannot be written.
@@ -166,7 +166,7 @@ fn report(sources: &[ResultSource], title: Option<&str>) -> Result<BakeoffReport
     Ok(report)
 }
 
-/// Of the first run whose logs can be read.
+/// The popularity of objects in the first run with readable logs.
 fn popularity(plan: &BakeoffPlan, progress: &BakeoffProgress, directory: &Path) -> Option<Popularity> {
     let devices = plan.devices.iter().filter_map(|device| progress.devices.get(&device.name));
     devices.flat_map(|standing| &standing.ended).find_map(|ended| {
@@ -189,12 +189,12 @@ fn event(plan: &BakeoffPlan, progress: &BakeoffProgress, log: &[journal::Journal
         title: plan.title.clone(),
         own: true,
         when: format!("{} to {}", day(log.first()), day(log.last())),
-        unfinished: (left > 0).then(|| format!("The series is not over: {left} steps are left.")),
+        unfinished: (left > 0).then(|| format!("The series is not complete: {left} steps remain.")),
         deviations: plan.deviations(),
     }
 }
 
-/// What is known of a device of a series.
+/// The participant for a device of a series.
 fn entry(
     plan: &BakeoffPlan,
     device: &Contestant,
@@ -238,7 +238,7 @@ fn entry(
     }
 }
 
-/// Which run of a rate is reported: a passed one if there is any, otherwise the last.
+/// The run that is reported for a rate: a passed run if there is one, otherwise the last run.
 fn pick(runs: &[(&EndedRun, RatePoint)], rule: ReportedRun) -> Option<usize> {
     let of = |status| runs.iter().enumerate().filter(move |(_, (ended, _))| ended.status == status);
     let mean = |point: &RatePoint| point.mean_s.map_or(f64::MAX, |mean| mean.value);
@@ -248,7 +248,7 @@ fn pick(runs: &[(&EndedRun, RatePoint)], rule: ReportedRun) -> Option<usize> {
         ReportedRun::Last => passed.next_back(),
         ReportedRun::Fastest => passed.min_by(|(_, (_, a)), (_, (_, b))| mean(a).total_cmp(&mean(b))),
     };
-    // What failed says more than what says nothing.
+    // A failed run is more informative than an invalid one.
     chosen
         .or_else(|| of(AttemptStatus::Failed).next_back())
         .or_else(|| of(AttemptStatus::Invalid).next_back())
@@ -266,14 +266,18 @@ fn attempt(ended: &EndedRun, reported: &[String]) -> Attempt {
     }
 }
 
-/// The figures of a run, from its logs; if these cannot be read any more, as they were noted at its end.
+/// The figures of a run, from its logs, or those noted at its end if the logs can no longer be read.
 fn point(ended: &EndedRun, directory: &Path) -> RatePoint {
     let mut point = RatePoint::new(ended.rate, ended.status);
     point.note.clone_from(&ended.reason);
     let figures = match child::read(&directory.join(&ended.run)) {
         Ok(facts) => Some(MainFigures::of(&facts)),
         Err(problem) => {
-            let noted = if ended.figures.is_some() { ", figures as noted then" } else { "" };
+            let noted = if ended.figures.is_some() {
+                "; the figures are those noted at the end of the run"
+            } else {
+                ""
+            };
             point.note = format!("{}; its logs cannot be read ({problem}){noted}", point.note);
             ended.figures.clone()
         }
@@ -309,7 +313,7 @@ fn checks(progress: &BakeoffProgress, standing: &DeviceProgress) -> Vec<(String,
     checks.extend(standing.checks.clone());
     let fills: Vec<String> = standing.fills.iter().map(filling).collect();
     if !fills.is_empty() {
-        checks.push(("cache fill".into(), fills.join("; then, started anew: ")));
+        checks.push(("cache fill".into(), fills.join("; then, after a restart: ")));
     }
     checks
 }
@@ -320,21 +324,21 @@ fn filling(fill: &CacheFill) -> String {
     let share = fill.growth.map(|growth| 100.0 * growth as f64 / fill.last.max(1) as f64);
     match (fill.fullness, share) {
         (Fullness::Observed, Some(share)) => format!("{sent}: full, {}", fill::grown(share)),
-        (Fullness::Growing, _) => format!("{sent}: not known to be full, it still grew"),
-        _ => format!("{sent}, twice its size; what it occupies cannot be seen from here"),
+        (Fullness::Growing, _) => format!("{sent}: not known to be full, because it was still growing"),
+        _ => format!("{sent}, twice its size; the space that it occupies cannot be observed from here"),
     }
 }
 
-/// What the rules make necessary to know.
+/// Remarks that the rules require.
 fn remarks(standing: &DeviceProgress) -> Vec<String> {
     let mut remarks = Vec::new();
     if standing.fills.iter().any(|fill| fill.fullness == Fullness::Growing) {
-        remarks.push("The runs began with a cache that was not known to be full.".to_owned());
+        remarks.push("The cache was not known to be full when the runs began.".to_owned());
     }
     if standing.fills.len() > 1 {
         let times = standing.fills.len() - 1;
         remarks.push(format!(
-            "The device was started anew and filled again {} during the series.",
+            "The device was restarted and filled again {} during the series.",
             text::times(times as u64)
         ));
     }
@@ -352,7 +356,7 @@ fn options(device: &Contestant) -> Vec<(String, String)> {
 }
 
 fn comments(device: &Contestant, directory: &Path) -> Vec<Comment> {
-    [("Comments of those who ran it", "referee"), ("Comments of those who brought it", "participant")]
+    [("Comments of the referees", "referee"), ("Comments of the participant", "participant")]
         .into_iter()
         .filter_map(|(heading, who)| {
             let text = fs::read_to_string(comment_file(directory, &device.name, who)).ok()?;
@@ -362,10 +366,10 @@ fn comments(device: &Contestant, directory: &Path) -> Vec<Comment> {
         .collect()
 }
 
-/// What a plan comes to: its steps in order and the time that they take.
+/// The steps of a plan in order, and their estimated time.
 ///
 /// # Errors
-/// If there is a journal that cannot be read.
+/// If the journal exists but cannot be read.
 pub fn outlook(plan: &BakeoffPlan, directory: &Path) -> Result<String, GatherError> {
     let path = directory.join(JOURNAL);
     let progress =
@@ -385,7 +389,7 @@ pub fn outlook(plan: &BakeoffPlan, directory: &Path) -> Result<String, GatherErr
                 }
                 writeln!(
                     out,
-                    "rest, then {} at {rate} requests per second, run {attempt}",
+                    "pause, then {} at {rate} requests per second, run {attempt}",
                     plan.devices[*device].name
                 )
             }
@@ -394,7 +398,7 @@ pub fn outlook(plan: &BakeoffPlan, directory: &Path) -> Result<String, GatherErr
     let seconds = order::duration_s(plan, &progress, &steps, None);
     let _ = writeln!(out, "{} steps, about {}", steps.len(), text::duration(seconds.round()));
     for deviation in plan.deviations() {
-        let _ = writeln!(out, "not as in 1999: {deviation}");
+        let _ = writeln!(out, "difference from 1999: {deviation}");
     }
     Ok(out)
 }
@@ -431,7 +435,7 @@ mod tests {
         assert_eq!((point.mean_s, point.cpu_ms), (Some(PrintedNumber::new(1.5, 3)), Some(2.5)));
         assert_eq!((point.curve.len(), point.curve[49]), (99, (50.0, 0.5)));
         assert!(
-            point.note.contains("cannot be read") && point.note.ends_with("figures as noted then"),
+            point.note.contains("cannot be read") && point.note.ends_with("noted at the end of the run"),
             "{}",
             point.note
         );

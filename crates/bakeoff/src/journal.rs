@@ -1,5 +1,5 @@
-//! What has happened in a bake-off, on disk: one event a line, appended and synced, so that a series can be killed
-//! at any moment and goes on where it was. What is known at a moment is a fold of the events.
+//! The journal of a bake-off on disk: one event per line, appended and synced, so that a series can be killed at any
+//! time and resumed later. The state of the bake-off is a fold of the events.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -13,55 +13,55 @@ use crate::figures::MainFigures;
 /// Why the journal cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// The system refused.
+    /// A system call failed.
     #[error("cannot {action} {path}: {source}")]
     Io {
-        /// What was tried.
+        /// The failed operation.
         action: &'static str,
         /// The journal.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// Somebody else is at work.
-    #[error("another polygraph is at work on {0}: wait for it, or stop it")]
+    /// Another process uses the journal.
+    #[error("another process is already working on {0}: wait until it has finished, or stop it")]
     Busy(PathBuf),
-    /// A line that means nothing.
-    #[error("{path}, line {line}: {problem}; move the directory away to begin anew")]
+    /// A line is invalid.
+    #[error("{path}, line {line}: {problem}; move the directory away to start again")]
     Line {
         /// The journal.
         path: PathBuf,
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
         /// What is wrong.
         problem: String,
     },
 }
 
-/// How it is known that a cache is full.
+/// Why a cache counts as full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fullness {
-    /// What it occupied no longer grew with what was added.
+    /// The space that it occupies no longer grew when objects were added.
     Observed,
-    /// It was sent twice its size; what it occupies cannot be seen from here.
+    /// It received twice its size; the space that it occupies cannot be observed from here.
     Sent,
-    /// It still grew when time or patience was over.
+    /// It was still growing at the limit of time or data.
     Growing,
 }
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum JournalEvent {
-    /// The first thing with a device: its configuration, which its runs must have in common.
+    /// The first event of a device: its configuration, which all of its runs must share.
     Enrolled {
         /// The device.
         device: String,
         /// See [`crate::plan::Contestant::configuration`].
         configuration: String,
     },
-    /// All results of a device are dropped; it begins anew.
+    /// All results of a device were deleted, and it starts again.
     Dropped {
         /// The device.
         device: String,
@@ -73,67 +73,67 @@ pub enum JournalEvent {
         /// Length of the measurement.
         seconds: f64,
     },
-    /// A run without a proxy came to its end.
+    /// A run without a proxy ended.
     NoProxy {
         /// Requests per second.
         rate: f64,
-        /// Its result directory, from that of the bake-off.
+        /// Its result directory, relative to that of the bake-off.
         run: String,
-        /// What became of it.
+        /// The outcome of the run.
         status: AttemptStatus,
-        /// The reason of its status.
+        /// The reason for the outcome.
         reason: String,
     },
-    /// A device is up, empty unless it runs elsewhere.
+    /// A device was started, with an empty cache unless it runs elsewhere.
     Up {
         /// The device.
         device: String,
-        /// What it says of itself: names and values.
+        /// Facts that the device reports: names and values.
         facts: Vec<(String, String)>,
-        /// What was found out about it: names and values.
+        /// Results of checks: names and values.
         checks: Vec<(String, String)>,
     },
     /// A cache was filled.
     Filled {
         /// The device.
         device: String,
-        /// Bytes that were sent to it.
+        /// Bytes sent to the device.
         bytes: u64,
-        /// Seconds that it took.
+        /// Duration in seconds.
         seconds: f64,
         /// Whether it is full.
         fullness: Fullness,
-        /// Bytes that it occupied more at the end than before the last part, if that can be seen.
+        /// Growth of the occupied space during the last part in bytes, if it can be observed.
         growth: Option<i64>,
         /// Bytes of the last part.
         last: u64,
     },
-    /// A run begins. Without its end it has never been.
+    /// A run started. A run without a recorded end does not count.
     Begin {
         /// The device.
         device: String,
         /// Requests per second.
         rate: f64,
-        /// Counted from 1 for each rate.
+        /// Number of the run at this rate, from 1.
         attempt: u32,
     },
-    /// A run came to its end.
+    /// A run ended.
     End {
         /// The device.
         device: String,
         /// Requests per second.
         rate: f64,
-        /// Counted from 1 for each rate.
+        /// Number of the run at this rate, from 1.
         attempt: u32,
-        /// Its result directory, from that of the bake-off.
+        /// Its result directory, relative to that of the bake-off.
         run: String,
-        /// What became of it.
+        /// The outcome of the run.
         status: AttemptStatus,
-        /// The reason of its status.
+        /// The reason for the outcome.
         reason: String,
         /// Processor time of the device, in seconds, if it ran on this machine.
         cpu_s: Option<f64>,
-        /// What was measured, if its logs say anything.
+        /// The figures, if its logs contain any.
         #[serde(default)]
         figures: Option<MainFigures>,
     },
@@ -144,12 +144,12 @@ pub enum JournalEvent {
 pub struct JournalEntry {
     /// Seconds since 1970.
     pub unix_s: u64,
-    /// What happened.
+    /// The event.
     #[serde(flatten)]
     pub event: JournalEvent,
 }
 
-/// The journal of a bake-off that is at work.
+/// The open journal of a bake-off in progress.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
@@ -158,7 +158,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens a journal, or begins one. A line that was not written to its end is taken away.
+    /// Opens or creates a journal. An incomplete last line is removed.
     ///
     /// # Errors
     /// If the file cannot be used, or another process uses it.
@@ -181,12 +181,12 @@ impl Journal {
         Ok(Journal { path: path.to_owned(), file, entries })
     }
 
-    /// What has happened, in order.
+    /// The events in order.
     pub fn entries(&self) -> &[JournalEntry] {
         &self.entries
     }
 
-    /// Notes something for good.
+    /// Appends an event and syncs the file.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -205,7 +205,7 @@ impl Journal {
     }
 }
 
-/// What is written in a journal, for reports; a torn last line is left out.
+/// The events in a journal, for reports; an incomplete last line is ignored.
 ///
 /// # Errors
 /// If it cannot be read.
@@ -232,46 +232,46 @@ fn parse(bytes: &[u8], path: &Path) -> Result<Vec<JournalEntry>, JournalError> {
         .collect()
 }
 
-/// A run that came to its end.
+/// A finished run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndedRun {
     /// Requests per second.
     pub rate: f64,
-    /// Counted from 1 for each rate.
+    /// Number of the run at this rate, from 1.
     pub attempt: u32,
     /// Its result directory.
     pub run: String,
-    /// What became of it.
+    /// The outcome of the run.
     pub status: AttemptStatus,
-    /// The reason of its status.
+    /// The reason for the outcome.
     pub reason: String,
     /// Processor time of the device in seconds.
     pub cpu_s: Option<f64>,
-    /// What was measured, as it was noted at its end.
+    /// The figures noted at its end.
     pub figures: Option<MainFigures>,
 }
 
-/// What is known of one device.
+/// The state of one device.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeviceProgress {
-    /// Its configuration, once it has begun.
+    /// Its configuration, once it has been started.
     pub configuration: Option<String>,
     /// Its runs in order.
     pub ended: Vec<EndedRun>,
-    /// What it said of itself when it was started last.
+    /// Facts that it reported at its last start.
     pub facts: Vec<(String, String)>,
-    /// What was found out about it then.
+    /// Results of the checks at its last start.
     pub checks: Vec<(String, String)>,
-    /// Every filling: bytes, seconds, fullness, growth and size of the last part.
+    /// All fills of its cache.
     pub fills: Vec<CacheFill>,
 }
 
-/// A filling.
+/// A fill of a cache.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CacheFill {
-    /// Bytes that were sent.
+    /// Bytes sent to the device.
     pub bytes: u64,
-    /// Seconds that it took.
+    /// Duration in seconds.
     pub seconds: f64,
     /// Whether the cache is full.
     pub fullness: Fullness,
@@ -281,12 +281,12 @@ pub struct CacheFill {
     pub last: u64,
 }
 
-/// What is known of a bake-off at a moment.
+/// The state of a bake-off.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BakeoffProgress {
     /// Throughput of the bench in million bits per second, and the length of the measurement in seconds.
     pub network: Option<(f64, f64)>,
-    /// Runs without a proxy: rate, result directory, what became of it and why.
+    /// Runs without a proxy: rate, result directory, outcome and reason.
     pub no_proxy: Vec<(f64, String, AttemptStatus, String)>,
     /// Devices by name.
     pub devices: std::collections::BTreeMap<String, DeviceProgress>,
@@ -300,7 +300,7 @@ impl BakeoffProgress {
         progress
     }
 
-    /// What one more event makes of it.
+    /// Applies an event.
     pub fn apply(&mut self, event: &JournalEvent) {
         match event.clone() {
             JournalEvent::Network { mbit_s, seconds } => self.network = Some((mbit_s, seconds)),
@@ -339,12 +339,12 @@ impl BakeoffProgress {
 }
 
 impl DeviceProgress {
-    /// Runs at a rate that came to an end.
+    /// Number of finished runs at a rate.
     pub fn at(&self, rate: f64) -> impl Iterator<Item = &EndedRun> {
         self.ended.iter().filter(move |ended| ended.rate == rate)
     }
 
-    /// How many of them were passed.
+    /// Number of passed runs at a rate.
     pub fn passed(&self, rate: f64) -> usize {
         self.at(rate).filter(|ended| ended.status == AttemptStatus::Passed).count()
     }

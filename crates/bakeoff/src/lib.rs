@@ -7,7 +7,7 @@
 //! published CSV --published--> Entry <─────┘ --tables, charts, page--> the report
 //! ```
 //!
-//! `entry` is what is known of a device and what follows from it; `rules` says what a run is worth.
+//! `entry` describes participants and computes their figures; `rules` judges runs.
 
 #![allow(clippy::disallowed_methods, reason = "runs of a series are programs of their own, in real time")]
 

@@ -1,9 +1,9 @@
-//! What comes next in a bake-off: a function of the plan and of what has happened.
+//! The next step of a bake-off, as a function of the plan and the events so far.
 //!
-//! First the bench is checked. Then the devices take their turns, each with all of its runs, so that a cache is
-//! filled once: its rates in the order of the plan; then rates that need another run (a repeat that is wanted, a
-//! run that was failed or invalid) in the same order, as long as they have attempts left; then, if the claimed
-//! rate was passed and the claim is to be raised, the higher rates in the same manner.
+//! First the bench is checked. Then each device makes all of its runs before the next device starts, so that its cache
+//! is filled only once: the rates in the order of the plan; then rates that need another run (a planned repeat, or a
+//! run that failed or was invalid) in the same order, as long as attempts remain; then, if the claimed rate was passed
+//! and the claim is to be raised, the higher rates in the same way.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -12,21 +12,21 @@ use crate::entry::AttemptStatus;
 use crate::journal::{BakeoffProgress, DeviceProgress};
 use crate::plan::{BakeoffPlan, BakeoffRules, Contestant};
 
-/// Seconds that a run takes beyond its phases: to start, to finish transactions, to write the report.
+/// Seconds that a run takes in addition to its phases: to start, to finish transactions and to write the report.
 const OVERHEAD_S: f64 = 6.0;
-/// What filling a cache is taken to need before any was filled, in seconds.
+/// Assumed time to fill a cache before any cache was filled, in seconds.
 const FILL_GUESS_S: f64 = 30.0;
 
-/// Something to do.
+/// A step of a bake-off.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BakeoffStep {
     /// Measure the throughput of the bench's network.
     Network,
     /// Run without a proxy at the top rate.
     NoProxy,
-    /// Run a device, which must be up and full.
+    /// Run a device, which must be started and filled before.
     Run {
-        /// Its place in the plan.
+        /// Index of the device in the plan.
         device: usize,
         /// Requests per second.
         rate: f64,
@@ -35,7 +35,7 @@ pub enum BakeoffStep {
     },
 }
 
-/// What comes next; `None` if all is done, or nothing can be done because the bench itself fails.
+/// The next step; `None` if all steps are done, or if the bench itself fails.
 pub fn next(plan: &BakeoffPlan, progress: &BakeoffProgress) -> Option<BakeoffStep> {
     if plan.checks.network_s.is_some() && progress.network.is_none() {
         return Some(BakeoffStep::Network);
@@ -53,21 +53,21 @@ pub fn next(plan: &BakeoffPlan, progress: &BakeoffProgress) -> Option<BakeoffSte
     })
 }
 
-/// Whether the bench stands the top rate without a proxy.
+/// Whether the bench sustains the top rate without a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BenchCapacity {
-    /// It does.
+    /// The bench sustains the rate.
     Stands,
-    /// It was not found out yet.
+    /// Not measured yet.
     Unknown,
-    /// It does not, and has no attempts left.
+    /// The bench does not sustain the rate, and no attempts remain.
     Fails,
 }
 
-/// Whether the bench stands the top rate of a plan; what is not to be checked is taken for granted.
+/// Whether the bench sustains the top rate of a plan. Without this check in the plan, it counts as sustained.
 pub fn bench(plan: &BakeoffPlan, progress: &BakeoffProgress) -> BenchCapacity {
     let top = plan.top_rate();
-    // A run at a higher rate answers the question too.
+    // A run at a higher rate counts as well.
     let runs: Vec<AttemptStatus> =
         progress.no_proxy.iter().filter(|(rate, ..)| *rate >= top).map(|(_, _, status, _)| *status).collect();
     if plan.checks.no_proxy_s.is_none() || runs.contains(&AttemptStatus::Passed) {
@@ -85,7 +85,7 @@ fn next_rate(plan: &BakeoffPlan, device: &Contestant, standing: &DeviceProgress)
             standing.passed(**rate) < plan.rules.repeats as usize
                 && standing.at(**rate).count() < plan.rules.attempts as usize
         });
-        // Of those with the fewest runs the first: nobody gets a second one before all had a first.
+        // The first of the rates with the fewest runs, so no rate gets a second run before all rates had one.
         let rate = open.min_by_key(|rate| standing.at(**rate).count())?;
         Some((*rate, standing.at(*rate).count() as u32 + 1))
     };
@@ -95,7 +95,7 @@ fn next_rate(plan: &BakeoffPlan, device: &Contestant, standing: &DeviceProgress)
     })
 }
 
-/// The claim that counts: the raised one if the first was met.
+/// The claim in effect: the raised claim if the first claim was met.
 pub fn claim(device: &Contestant, standing: &DeviceProgress) -> f64 {
     match &device.raise {
         Some(raise) if standing.passed(device.claimed) > 0 => raise.claimed,
@@ -103,7 +103,7 @@ pub fn claim(device: &Contestant, standing: &DeviceProgress) -> f64 {
     }
 }
 
-/// All steps that are left if everything goes well: what [`next`] says again and again, without asking it for each.
+/// All remaining steps if every run is passed: the same as repeated calls of [`next`], but faster.
 pub fn remaining(plan: &BakeoffPlan, progress: &BakeoffProgress) -> Vec<BakeoffStep> {
     let mut steps = Vec::new();
     if plan.checks.network_s.is_some() && progress.network.is_none() {
@@ -128,7 +128,7 @@ pub fn remaining(plan: &BakeoffPlan, progress: &BakeoffProgress) -> Vec<BakeoffS
     steps
 }
 
-/// The runs at each rate, and how many of them were passed. Rates are compared bit by bit: they come from one plan.
+/// The number of runs and of passed runs at each rate. Rates are compared bit by bit, because they come from one plan.
 fn counted(standing: &DeviceProgress) -> HashMap<u64, (u32, u32)> {
     let mut runs = HashMap::new();
     for ended in &standing.ended {
@@ -139,10 +139,10 @@ fn counted(standing: &DeviceProgress) -> HashMap<u64, (u32, u32)> {
     runs
 }
 
-/// The runs of a device that are left if all are passed.
+/// The remaining runs of a device if all of them are passed.
 struct Left<'a> {
     rules: &'a BakeoffRules,
-    /// By the bits of the rate: runs, and passed ones.
+    /// Runs and passed runs by the bits of the rate.
     runs: HashMap<u64, (u32, u32)>,
     /// Rates with the numbers of the attempts.
     steps: Vec<(f64, u32)>,
@@ -173,7 +173,7 @@ impl Left<'_> {
     }
 }
 
-/// Seconds that steps take, with rests and fillings; `up` is the device that is up and full already.
+/// Estimated seconds of steps, including pauses and fills; `up` is the device that is already started and filled.
 pub fn duration_s(
     plan: &BakeoffPlan,
     progress: &BakeoffProgress,

@@ -1,4 +1,4 @@
-//! The report of bake-offs as a page: what the report of 1999 had, from whatever was imported and run.
+//! The report of bake-offs as a page, with the contents of the report of 1999, from imported results and own series.
 
 use std::fmt::Write as _;
 
@@ -10,38 +10,38 @@ use crate::charts::Popularity;
 use crate::entry::{Comment, Participant};
 use crate::{charts, tables};
 
-/// What there is to report.
+/// The data of a report.
 #[derive(Clone, Debug, Default)]
 pub struct BakeoffReport {
     /// Title of the page.
     pub title: String,
-    /// Where the entries come from.
+    /// The series and publications from which the entries come.
     pub events: Vec<ReportEvent>,
-    /// Who took part.
+    /// The participants.
     pub entries: Vec<Participant>,
-    /// How popular objects of the workload were, in one of the runs.
+    /// Popularity of the objects of the workload in one of the runs.
     pub popularity: Option<Popularity>,
 }
 
 /// A series of runs, or a publication.
 #[derive(Clone, Debug, Default)]
 pub struct ReportEvent {
-    /// Its title.
+    /// Title of the series or publication.
     pub title: String,
-    /// It was run with this program.
+    /// Whether it was run with this program.
     pub own: bool,
-    /// From when to when.
+    /// First and last day.
     pub when: String,
-    /// What is left of it, if it is not over.
+    /// A sentence about the remaining steps, if it is not complete.
     pub unfinished: Option<String>,
-    /// Where its rules differ from those of 1999.
+    /// Differences between its rules and those of 1999.
     pub deviations: Vec<String>,
 }
 
-/// The report as a file.
+/// The report as an HTML page.
 pub fn html(report: &BakeoffReport) -> String {
     let entries = appendices(&report.entries);
-    // Colours go by position: those without results need none.
+    // Colours are assigned by position, so entries without results are left out.
     let tested: Vec<Participant> =
         entries.iter().filter(|entry| entry.achieved().is_some()).cloned().collect();
     let headliners = headliners(&entries);
@@ -52,17 +52,18 @@ pub fn html(report: &BakeoffReport) -> String {
         Section::new(
             "workload",
             "Workload",
-            "Which share of the requests goes to how few objects decides what a small cache, or the memory of a large one, can do.",
+            "How requests are spread over objects. The more requests go to few objects, the more a small cache, or the memory \
+             of a large one, can serve.",
         )
         .with(report.popularity.as_ref().and_then(charts::popularity)),
         Section::new(
             "response-time",
             "Response time",
-            "Throughput is not drawn: a run that was passed answers as many requests as it was sent, so it is the x axis. \
-             Only passed runs are shown.",
+            "Throughput has no chart of its own: in a passed run it equals the request rate, which is the x axis. Only passed \
+             runs are shown.",
         )
         .with(charts::response_times(&tested)),
-        Section::new("hits", "Hit ratio", "Share of replies that the device gave by itself.")
+        Section::new("hits", "Hit ratio", "Share of the replies that the device sent from its cache.")
             .with(charts::hit_ratios(&tested)),
         prices(&entries),
         costs(&tested),
@@ -70,7 +71,7 @@ pub fn html(report: &BakeoffReport) -> String {
         Section::new(
             "summary",
             "Summary",
-            "Peaks and ranges over passed runs. Read what stands above and in the appendices before you use a line of it.",
+            "Peaks and ranges over passed runs. Read the sections above and the appendices before you use a line of this table.",
         )
         .with(tables::summary(&entries)),
     ];
@@ -92,8 +93,8 @@ pub fn html(report: &BakeoffReport) -> String {
         lead: String::new(),
         sections,
         footer: format!(
-            "{} · polygraph {}. A dash (–) stands for what is unknown or undefined. All figures of own runs are computed \
-             from their logs.",
+            "{} · polygraph {}. A dash (–) marks an unknown or undefined value. All figures of own runs are computed from \
+             their logs.",
             report.title,
             env!("CARGO_PKG_VERSION")
         ),
@@ -102,14 +103,15 @@ pub fn html(report: &BakeoffReport) -> String {
     .html()
 }
 
-/// The entries with a letter for each appendix: published ones keep theirs, the others get the next ones.
+/// The entries, each with the letter of its appendix: published entries keep their letters, and the others get the next
+/// ones.
 fn appendices(entries: &[Participant]) -> Vec<Participant> {
     let mut entries = entries.to_vec();
     let taken: Vec<String> = entries.iter().map(|entry| entry.appendix.clone()).collect();
     let mut free = (0..).map(letters).filter(|letter| !taken.contains(letter));
     let after = taken.iter().max().cloned().unwrap_or_default();
     for entry in entries.iter_mut().filter(|entry| entry.appendix.is_empty()) {
-        // Letters go on after those that are taken: what is published stays together.
+        // Letters continue after those in use, so published entries stay together.
         entry.appendix =
             free.by_ref().find(|letter| (letter.len(), letter) > (after.len(), &after)).unwrap_or_default();
     }
@@ -126,7 +128,7 @@ fn letters(index: usize) -> String {
     }
 }
 
-/// Whose results make the headlines: those of own series, if there are any; others were measured elsewhere, on other
+/// The entries that the first screen shows: those of own series, if there are any. Other entries were measured on other
 /// machines and in other years.
 fn headliners(entries: &[Participant]) -> Vec<Participant> {
     let own: Vec<Participant> =
@@ -138,15 +140,16 @@ fn ranking(headliners: &[Participant], all: usize) -> Section {
     let others = match all - headliners.len() {
         0 => String::new(),
         others => format!(
-            " The {others} devices that were not measured in these series are further down: other machines and years are no \
-             competition."
+            " {others} devices that were not measured in these series are not ranked, because other machines and years cannot \
+             be compared; their results are further down."
         ),
     };
     Section::new(
         "ranking",
         "Ranking",
         format!(
-            "By the highest rate that a device stood. No single figure ranks devices: see how to read this report.{others}"
+            "Devices by the highest rate that they sustained. No single figure is enough to rank devices: see how to read this \
+             report.{others}"
         ),
     )
     .with(tables::ranking(headliners))
@@ -167,13 +170,13 @@ fn tiles(entries: &[Participant]) -> Vec<Tile> {
     let each = |value: fn(&Participant) -> Option<f64>| {
         entries.iter().filter_map(|entry| Some((value(entry)?, entry))).collect::<Vec<_>>()
     };
-    // Less is better where the sign is turned.
+    // Negated values are those of which less is better.
     [
         best("Highest throughput", "req/s", 0, each(Participant::achieved), ""),
-        best("Least mean response time", "s", 3, each(|e| Some(-e.mean_range()?.0)), ", at its best rate"),
+        best("Lowest mean response time", "s", 3, each(|e| Some(-e.mean_range()?.0)), ", at its best rate"),
         best("Highest hit ratio at peak", "%", 1, each(hits_at_peak), ", at its peak"),
         best(
-            "Least throughput cost",
+            "Lowest throughput cost",
             "$ per req/s",
             2,
             each(|e| Some(-e.cost(e.achieved()?)?)),
@@ -192,24 +195,24 @@ fn hits_at_peak(entry: &Participant) -> Option<f64> {
 
 fn advice() -> Section {
     let advice = [
-        "Do not choose by one figure or one table: devices differ in too many ways for that.",
-        "Look at throughput, response time and hit ratio together, and weigh them by what you need. A device that lets requests \
-         pass under load looks fast and saves nothing.",
+        "Do not choose a device by one figure or one table: devices differ in too many ways.",
+        "Consider throughput, response time and hit ratio together, and weigh them according to your needs. A device that \
+         stops caching under load looks fast but saves no traffic.",
         "Read the comments and remarks in the appendix of a device before you conclude anything about it.",
-        "Take prices into account, and what is in them: list prices of equipment, with the network equipment that a device \
-         needs, without operation, support, room and power.",
-        "Compare only what was measured alike: other machines, networks, years and workloads give other figures. Runs that were \
-         scaled down show how devices differ, not what they are capable of.",
-        "Nothing here says whether a device is reliable, easy to manage, or correct.",
+        "Take prices into account, and what they include: they are list prices of equipment, including the network equipment \
+         that a device needs, without operation, support, space and power.",
+        "Compare only results that were measured in the same way: other machines, networks, years and workloads yield other \
+         figures. Scaled-down runs show how devices differ, not what they are capable of.",
+        "This report does not show whether a device is reliable, easy to manage, or correct.",
     ];
-    let citing = "Results of the bake-off of 1999 may be used if its official site is cited: Wessels, Rousskov, Chisholm, The First \
-        IRCACHE Web Caching Bake-off, Proceedings of the Fourth Web Caching Workshop, San Diego, April 1999; raw data and \
-        independent analysis at http://bakeoff.ircache.net/. In the same spirit: who quotes a figure of this report names the report \
-        and its date, the device with its version and configuration, the workload and the rate, and says where the whole report \
-        can be read.";
+    let citing = "Results of the bake-off of 1999 may be used if its official site is cited: Wessels, Rousskov, Chisholm, The \
+        First IRCACHE Web Caching Bake-off, Proceedings of the Fourth Web Caching Workshop, San Diego, April 1999; raw data and \
+        independent analysis at http://bakeoff.ircache.net/. In the same spirit, if you quote a figure of this report, name the \
+        report and its date, the device with its version and configuration, the workload and the rate, and say where the whole \
+        report can be read.";
     Section::new("reading", "How to read this report", "").with([
         Part::Notes(advice.map(str::to_owned).to_vec()),
-        Part::Heading("How to cite it".into()),
+        Part::Heading("How to cite this report".into()),
         Part::Text(citing.into()),
     ])
 }
@@ -217,12 +220,12 @@ fn advice() -> Section {
 fn rules(report: &BakeoffReport, entries: &[Participant]) -> Section {
     let rules = [
         "Every device gets the same workload; only the request rate differs from run to run, in a mixed order.",
-        "The cache is full before the first run: it takes no more room although cachable traffic goes on.",
-        "The load rises over a launch window; there is a rest between runs.",
-        "A run with more than 3 % of failed transactions is failed, as is one in which the device cannot keep up (the rules of every \
-         run: docs/verdict.md). A run that the bench itself spoiled counts neither way.",
-        "A run may be repeated. Of several passed runs of a rate one is reported.",
-        "Who brings a device says in advance what rate it stands, and may raise that once.",
+        "The cache is full before the first run: it no longer grows although cachable traffic continues.",
+        "The load rises over a launch window, and there is a pause between runs.",
+        "A run fails if more than 3 % of the transactions fail, or if the device cannot keep up (docs/verdict.md has the rules \
+         for all runs). A run that was spoiled by the bench itself counts neither as passed nor as failed.",
+        "A run may be repeated. If several runs of a rate were passed, one of them is reported.",
+        "The participant claims in advance a rate that the device sustains, and may raise this claim once.",
         "Configurations do not change between the runs of a device, unless all of its results are dropped.",
         "The price includes the network equipment that the device needs.",
     ];
@@ -235,7 +238,7 @@ fn rules(report: &BakeoffReport, entries: &[Participant]) -> Section {
         let mut notes = event.deviations.clone();
         notes.extend(event.unfinished.clone());
         if !notes.is_empty() {
-            parts.push(Part::Heading(format!("{}: not as in 1999", event.title)));
+            parts.push(Part::Heading(format!("{}: differences from 1999", event.title)));
             parts.push(Part::Notes(notes));
         }
     }
@@ -247,7 +250,7 @@ fn prices(entries: &[Participant]) -> Section {
     let section = Section::new(
         "price",
         "Price",
-        "With and without network equipment, for some have it already and some find it cheaper.",
+        "Prices with and without network equipment, because some readers already have such equipment or can buy it for less.",
     );
     let section = section.with(tables::prices(entries));
     if section.parts.is_empty() || disagreements.is_empty() {
@@ -261,7 +264,8 @@ fn costs(entries: &[Participant]) -> Section {
     let section = Section::new(
         "cost",
         "Price and performance",
-        "What a reply per second costs, with network equipment. The figures depend on how one asks: read both.",
+        "The cost of a reply per second, including network equipment. The ranking depends on the load at which costs are \
+         compared, so read both charts.",
     )
     .with(charts::costs(entries));
     let table: Vec<Table> = tables::costs(entries).into_iter().collect();
@@ -269,8 +273,9 @@ fn costs(entries: &[Participant]) -> Section {
         return section;
     }
     section.with(table).with([Part::Text(
-        "A cluster of equal boxes for R requests per second: choose a rate x at which you like what one box does, take its \
-         throughput cost y there from figure 5.5; the cluster costs about R times y."
+        "To estimate the price of a cluster of identical devices for R requests per second, choose a rate x at which the \
+         results of one device are acceptable to you, and read its throughput cost y at this rate from figure 5.5. The cluster \
+         costs about R times y."
             .into(),
     )])
 }
@@ -284,7 +289,7 @@ fn peaks(entries: &[Participant]) -> Section {
     let section = Section::new(
         "peaks",
         "Claimed and achieved",
-        "What devices were said to stand, and what they stood.",
+        "The rates that participants claimed, and the rates that their devices sustained.",
     )
     .with(tables::peaks(entries))
     .with(charts::peaks(entries));
@@ -299,7 +304,8 @@ fn peaks(entries: &[Participant]) -> Section {
 fn appendix(entry: &Participant, index: usize) -> Section {
     let id = format!("appendix-{}", entry.appendix.to_lowercase());
     let about = if entry.withheld {
-        "Whoever brought this device chose not to publish its results, as the rules allow; they allow no comment either."
+        "The participant chose not to publish the results of this device, as the rules allow. In this case the rules do not \
+         allow comments either."
     } else {
         ""
     };
@@ -340,7 +346,7 @@ fn appendix(entry: &Participant, index: usize) -> Section {
     Section::new(id, format!("Appendix {}: {}", entry.appendix, entry.name), about).with(parts)
 }
 
-/// A comment: its paragraphs are separated by empty lines.
+/// A comment, whose paragraphs are separated by empty lines.
 fn comment(comment: &Comment) -> Vec<Part> {
     let paragraphs =
         comment.text.split("\n\n").map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
@@ -350,18 +356,21 @@ fn comment(comment: &Comment) -> Vec<Part> {
 
 fn glossary() -> Section {
     let term = |name: &str, text: &str| Term { name: name.into(), text: text.into() };
-    Section::new("glossary", "Words and formulas", "").with([Part::Terms(vec![
-        term("passed, failed, invalid", "the device held; it did not; the bench did not do its part"),
+    Section::new("glossary", "Terms and formulas", "").with([Part::Terms(vec![
+        term("passed, failed, invalid", "the device sustained the load; the device did not sustain the load; the bench, not \
+                                         the device, was the limit"),
         term("achieved peak", "the highest rate of a passed run"),
-        term("cache alone, with network", "sum of the price lines without and with those of network equipment; a published price wins"),
+        term("cache alone, with network", "sum of all prices without and with network equipment; a published sum takes precedence"),
         term("throughput cost", "total price / request rate"),
         term("utilisation", "request rate / achieved peak"),
-        term("document hit ratio", "replies that the device gave by itself / all replies to plain requests, in percent"),
+        term("document hit ratio", "replies from the cache of the device / all replies to plain requests, in percent"),
         term(
             "ranges",
-            "least and largest value over passed runs; seconds with one decimal (three below 0.1 s), percent without; a half goes up",
+            "smallest and largest value over passed runs, rounded half up: seconds to one decimal place (to three below 0.1 \
+             s), percentages to integers",
         ),
-        term("device processor time", "user and system time of its processes during a run / transactions of that run; known of devices on this machine"),
+        term("device processor time", "user and system time of the device's processes during a run / transactions of that run; \
+                                       known only for devices on this machine"),
     ])])
 }
 

@@ -1,4 +1,4 @@
-//! The plan of a bake-off: what is tested, how, and at which rates. docs/bakeoff.md describes the file.
+//! The plan of a bake-off: devices, workload, rules and rates. docs/bakeoff.md describes the file.
 
 mod rate_order;
 mod raw;
@@ -23,22 +23,22 @@ pub enum PlanError {
         /// The cause.
         source: std::io::Error,
     },
-    /// It is not TOML, or has something that plans do not have.
+    /// The file is not TOML, or has unknown keys.
     #[error("{path}: {problem}")]
     Form {
         /// The file.
         path: String,
-        /// Where and what.
+        /// The position and the problem.
         problem: String,
     },
-    /// It says what cannot be.
+    /// A value is invalid.
     #[error("{path}, {place}: {problem}")]
     Sense {
         /// The file.
         path: String,
-        /// Where in it.
+        /// The position in the plan.
         place: String,
-        /// What is wrong and what to write instead.
+        /// The problem, and what to write instead.
         problem: String,
     },
 }
@@ -48,20 +48,20 @@ pub enum PlanError {
 pub struct BakeoffPlan {
     /// Title of the report.
     pub title: String,
-    /// What is asked of every device.
+    /// The workload for all devices.
     pub workload: BakeoffWorkload,
     /// The rules.
     pub rules: BakeoffRules,
-    /// What is looked at before the runs.
+    /// The checks before the runs.
     pub checks: BenchChecks,
-    /// Who takes part, in order.
+    /// The devices, in order.
     pub devices: Vec<Contestant>,
 }
 
-/// What is asked of every device; only the rate differs from run to run.
+/// The workload for all devices; only the rate differs from run to run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BakeoffWorkload {
-    /// Length of a run in seconds, warm-up included.
+    /// Length of a run in seconds, including the warm-up.
     pub duration_s: f64,
     /// Length of the cool-down in seconds.
     pub cool_s: f64,
@@ -76,26 +76,26 @@ pub struct BakeoffWorkload {
 pub struct WorkloadFile {
     /// The file.
     pub path: PathBuf,
-    /// The name in it that is given the rate.
+    /// The name in it whose value is the rate.
     pub rate: String,
 }
 
 /// The rules; the defaults are those of 1999.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BakeoffRules {
-    /// The load rises over so many seconds.
+    /// Seconds over which the load rises.
     pub launch_window_s: f64,
-    /// Rest between runs in seconds.
+    /// Pause between runs in seconds.
     pub idle_gap_s: f64,
-    /// A run with a larger share of failed transactions is failed.
+    /// Largest share (0 to 1) of failed transactions in a passed run.
     pub max_errors: f64,
-    /// A cache must be full after so many seconds.
+    /// Maximum time to fill a cache in seconds.
     pub fill_limit_s: f64,
-    /// Passed runs that are wanted for each rate.
+    /// Number of passed runs to make for each rate.
     pub repeats: u32,
-    /// Runs for each rate at most.
+    /// Maximum number of runs for each rate.
     pub attempts: u32,
-    /// Which of several passed runs is reported.
+    /// Selects which of several passed runs is reported.
     pub report: ReportedRun,
 }
 
@@ -113,19 +113,19 @@ impl Default for BakeoffRules {
     }
 }
 
-/// Which of several passed runs at a rate is reported.
+/// Selects which of several passed runs at a rate is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReportedRun {
-    /// The one with the least mean response time: what a participant would choose.
+    /// The run with the lowest mean response time, which a participant would choose.
     Fastest,
-    /// The first.
+    /// The first run.
     First,
-    /// The last.
+    /// The last run.
     Last,
 }
 
-/// What is looked at before the runs.
+/// The checks before the runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BenchChecks {
     /// Length of the run without a proxy in seconds; `None`: no such run.
@@ -134,32 +134,33 @@ pub struct BenchChecks {
     pub network_s: Option<f64>,
 }
 
-/// A device that takes part.
+/// A participating device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contestant {
-    /// A word, the name of its directory too.
+    /// Identifier, which is also the name of its directory.
     pub name: String,
     /// Its name in tables.
     pub title: String,
-    /// Who brings it.
+    /// The participant: the vendor or person that enters the device.
     pub vendor: String,
-    /// What it is.
+    /// Program or address of the device.
     pub target: DeviceLocation,
-    /// Its size in bytes: what must at least be sent to fill it. Known by itself for devices that are started here.
+    /// Size of the cache in bytes: the least amount of data to fill it. For devices that are started here, it follows
+    /// from their options.
     pub size: Option<u64>,
     /// Request rates per second, in the order of the runs.
     pub rates: Vec<f64>,
-    /// The highest rate that it is said to stand.
+    /// The highest rate that the participant claims.
     pub claimed: f64,
-    /// A higher claim and the rates to try for it, once the first is met.
+    /// A higher claim and the rates to try for it, once the first claim is met.
     pub raise: Option<Raise>,
-    /// Its price list.
+    /// Price list.
     pub prices: Vec<PriceLine>,
     /// Configuration, for the appendix.
     pub facts: BTreeMap<String, String>,
-    /// What those who run the bake-off have to say: a text file.
+    /// Comments of the referees: a text file.
     pub referee_comments: Option<PathBuf>,
-    /// What those who bring the device have to say: a text file.
+    /// Comments of the participant: a text file.
     pub comments: Option<PathBuf>,
 }
 
@@ -172,10 +173,10 @@ pub struct Raise {
     pub rates: Vec<f64>,
 }
 
-/// Where a device is.
+/// How a device is reached.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DeviceLocation {
-    /// Started here: a name from `polygraph devices` or a directory, and its options.
+    /// A device that is started here: a name from `polygraph devices` or a directory, and options.
     Device {
         /// Name or directory.
         name: String,
@@ -188,7 +189,7 @@ pub enum DeviceLocation {
     Surrogate(String),
 }
 
-/// The text of a plan. A device or a file of another kind could deliver bytes for ever.
+/// The text of a plan. Files other than regular files are refused, because reading them might never end.
 fn read(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     let file = File::open(path)?;
@@ -197,7 +198,7 @@ fn read(path: &Path) -> io::Result<String> {
     }
     file.take(raw::MAX_FILE + 1).read_to_string(&mut text)?;
     if text.len() as u64 > raw::MAX_FILE {
-        let problem = format!("more than {} bytes: this is no plan", raw::MAX_FILE);
+        let problem = format!("more than {} bytes, which is too large for a plan", raw::MAX_FILE);
         return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
     }
     Ok(text)
@@ -219,14 +220,14 @@ impl BakeoffPlan {
                 return Err(PlanError::Sense {
                     path: name,
                     place: format!("device `{}`, {field}", device.name),
-                    problem: format!("there is no file {}: write it, or leave the line out", file.display()),
+                    problem: format!("there is no file {}: create it, or remove the line", file.display()),
                 });
             }
         }
         Ok(plan)
     }
 
-    /// Reads a plan from its text. Files in it are meant from `directory`, and may be missing.
+    /// Reads a plan from its text. Paths in it are relative to `directory`, and the files may be missing.
     ///
     /// # Errors
     /// If it cannot be used.
@@ -234,18 +235,18 @@ impl BakeoffPlan {
         raw::parse(text, name, directory)
     }
 
-    /// The highest rate of all that anybody may be asked for.
+    /// The highest rate that any device may have to sustain.
     pub fn top_rate(&self) -> f64 {
         let rates = self.devices.iter().flat_map(|device| device.rates.iter().chain(device.raise_rates()));
         rates.copied().fold(0.0, f64::max)
     }
 
-    /// Seconds that one run takes, rest not included.
+    /// Length of one run in seconds, without the pause.
     pub fn run_s(&self) -> f64 {
         self.workload.duration_s + self.workload.cool_s
     }
 
-    /// Where the plan differs from the rules of 1999, in sentences.
+    /// Differences between the plan and the rules of 1999, in sentences.
     pub fn deviations(&self) -> Vec<String> {
         let own = BakeoffRules::default();
         let seconds = polygraph_report::text::duration;
@@ -258,10 +259,10 @@ impl BakeoffPlan {
         let rules = &self.rules;
         differs("Length of a run", seconds(self.workload.duration_s), seconds(3600.0));
         differs("Launch window", seconds(rules.launch_window_s), seconds(own.launch_window_s));
-        differs("Rest between runs", seconds(rules.idle_gap_s), seconds(own.idle_gap_s));
+        differs("Pause between runs", seconds(rules.idle_gap_s), seconds(own.idle_gap_s));
         let percent = |share: f64| format!("{} %", share * 100.0);
-        differs("Failed transactions at most", percent(rules.max_errors), percent(own.max_errors));
-        differs("Time to fill a cache at most", seconds(rules.fill_limit_s), seconds(own.fill_limit_s));
+        differs("Maximum share of failed transactions", percent(rules.max_errors), percent(own.max_errors));
+        differs("Maximum time to fill a cache", seconds(rules.fill_limit_s), seconds(own.fill_limit_s));
         match &self.workload.file {
             Some(file) => found.push(format!("Workload: {} instead of PolyMix-1.", file.path.display())),
             None => found.extend(
@@ -278,8 +279,8 @@ impl Contestant {
         self.raise.iter().flat_map(|raise| &raise.rates)
     }
 
-    /// What must not change between the runs of a device: results under another configuration are not comparable.
-    /// Rates, prices and comments may.
+    /// The settings that must not change between the runs of a device, because results with another configuration are
+    /// not comparable. Rates, prices and comments may change.
     pub fn configuration(&self, plan: &BakeoffPlan) -> String {
         format!("{:?} {:?} {:?} {:?}", self.target, self.size, plan.workload, plan.rules.launch_window_s)
     }

@@ -1,4 +1,4 @@
-//! Published results as CSV: a file of results, and beside it what products are and what they cost.
+//! Published results as CSV: a file of results, and optional files of products and prices.
 //!
 //! | file | columns |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | `NAME-products.csv` | product, vendor, disclosed (`yes`, `no`), appendix, price_cache_usd, price_total_usd, claimed_peak_rps, achieved_peak_rps, rptm_min_s, rptm_max_s, hit_ratio_min_pct, hit_ratio_max_pct, cache_size_gb, cache_disks, software, client_server_pairs, netperf_mbps, no_proxy_rps_at_least, ip_net, failed_rates, product_url |
 //! | `NAME-equipment.csv` | product, part, quantity, price_usd, network_gear (`yes`, `no`), note |
 //!
-//! The second and the third may be missing; then prices and claims are.
+//! Without the second and the third file, prices and claims are unknown.
 
 use std::path::{Path, PathBuf};
 
@@ -32,24 +32,24 @@ pub enum ImportError {
     Column {
         /// The file.
         path: String,
-        /// Its name.
+        /// Name of the column.
         column: &'static str,
     },
-    /// A field that means nothing.
+    /// A field is invalid.
     #[error("{path}, line {line}, {column}: {problem}")]
     Field {
         /// The file.
         path: String,
-        /// Counted from 1.
+        /// Line number, from 1.
         line: u64,
         /// The column.
         column: &'static str,
-        /// What is wrong and what to write.
+        /// The problem, and what to write.
         problem: String,
     },
 }
 
-/// The files of an import that are there: results first.
+/// The existing files of an import, results first.
 pub fn files(results: &Path) -> Vec<PathBuf> {
     let beside = ["products", "equipment"].map(|kind| sibling(results, kind));
     std::iter::once(results.to_owned()).chain(beside.into_iter().filter(|path| path.is_file())).collect()
@@ -60,10 +60,10 @@ fn sibling(results: &Path, kind: &str) -> PathBuf {
     results.with_file_name(format!("{stem}-{kind}.csv"))
 }
 
-/// Reads published results, with the files of products and equipment if they lie beside.
+/// Reads published results, with the files of products and equipment if they exist in the same directory.
 ///
 /// # Errors
-/// If a file cannot be read, a column is missing, or a field means nothing.
+/// If a file cannot be read, a column is missing, or a field is invalid.
 pub fn read(results: &Path) -> Result<Vec<Participant>, ImportError> {
     let mut entries: Vec<Participant> = Vec::new();
     let known = sibling(results, "products");
@@ -110,7 +110,7 @@ fn sentence(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
 }
 
-/// The entry of that name; one that no list of products knows is a guest.
+/// The entry with this name. A name that is not in the list of products is that of a guest.
 fn find<'a>(entries: &'a mut Vec<Participant>, name: &str, has_products: bool) -> &'a mut Participant {
     let at = entries.iter().position(|entry| entry.name == name).unwrap_or_else(|| {
         entries.push(Participant { name: name.to_owned(), guest: has_products, ..Participant::default() });
@@ -180,7 +180,7 @@ fn product(row: &Row<'_>) -> Result<Participant, ImportError> {
     fact("software", "software", "")?;
     fact("client-server pairs", "client_server_pairs", "")?;
     fact("network", "ip_net", "")?;
-    fact("page of the vendor", "product_url", "")?;
+    fact("vendor's page", "product_url", "")?;
     let mut check = |name: &str, column, before: &str, unit: &str| {
         let text = row.text(column)?;
         if !text.is_empty() {
@@ -234,7 +234,7 @@ impl Row<'_> {
         Ok(self.record.get(at).unwrap_or_default())
     }
 
-    /// A number that is not negative, if there is one.
+    /// A number that is not negative; `None` if the field is empty.
     fn number(&self, column: &'static str) -> Result<Option<PrintedNumber>, ImportError> {
         let text = self.text(column)?;
         if text.is_empty() {
@@ -245,7 +245,9 @@ impl Row<'_> {
         let value = value.ok_or_else(|| {
             self.wrong(
                 column,
-                format!("`{text}` is not a number: write digits, with a point at most, or leave it empty"),
+                format!(
+                    "`{text}` is not a number: write digits with an optional decimal point, or leave it empty"
+                ),
             )
         })?;
         Ok(Some(PrintedNumber::new(value, text.split_once('.').map_or(0, |(_, decimals)| decimals.len()))))

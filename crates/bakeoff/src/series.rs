@@ -1,4 +1,4 @@
-//! Carries a plan out, step by step, and notes in the journal what came of each.
+//! Carries out a plan step by step, and records the result of each step in the journal.
 
 pub(crate) mod child;
 pub(crate) mod fill;
@@ -26,10 +26,11 @@ use session::DeviceSession;
 pub const JOURNAL: &str = "journal.jsonl";
 /// A copy of the plan there.
 pub const PLAN: &str = "plan.toml";
-/// Runs take so long beyond their phases at most: transactions to end, the report to be written, a busy machine.
+/// Maximum time that a run takes in addition to its phases: to finish transactions and to write the report, even on a
+/// busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Why a series cannot go on.
+/// Why a series cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum SeriesError {
     /// The journal cannot be used.
@@ -38,20 +39,20 @@ pub enum SeriesError {
     /// A device cannot be used.
     #[error("device `{name}`: {problem}")]
     Device {
-        /// Its name in the plan.
+        /// Name of the device in the plan.
         name: String,
-        /// What is wrong and what to do.
+        /// The problem and its remedy.
         problem: String,
     },
     /// A program that carries out a step failed.
     #[error("{0}")]
     Step(String),
-    /// The system refused something.
+    /// A system call failed.
     #[error("cannot {action}: {source}")]
     Io {
-        /// What was tried.
+        /// The failed operation.
         action: String,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
 }
@@ -66,29 +67,29 @@ impl SeriesError {
 /// How a series ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeriesEnd {
-    /// All is done.
+    /// All steps are done.
     Done,
-    /// It was asked to stop; the next call goes on.
+    /// The user stopped the series; the next call continues it.
     Stopped,
-    /// The bench does not stand the top rate by itself: no device was tested.
+    /// The bench does not sustain the top rate without a device, so no device was tested.
     BenchFails,
 }
 
-/// What a series has to say.
+/// A message of a series.
 #[derive(Clone, Debug)]
 pub enum SeriesNote {
-    /// Something happened.
+    /// An event.
     Event(String),
-    /// How far the step at hand is.
+    /// Progress of the current step.
     Progress(String),
 }
 
-/// A device by its name and options in a plan, and its parameters.
+/// Finds a device and its parameters by its name and options in a plan.
 pub type FindDevice<'a> = dyn Fn(&str, &BTreeMap<String, String>) -> Result<(Device, Params), String> + 'a;
 
-/// What a series needs from outside.
+/// Dependencies of a series.
 pub struct SeriesContext<'a> {
-    /// This program, which carries out single runs.
+    /// Path of this program, which carries out single runs.
     pub program: PathBuf,
     /// Finds devices.
     pub find: &'a FindDevice<'a>,
@@ -96,7 +97,7 @@ pub struct SeriesContext<'a> {
     pub notify: &'a mut dyn FnMut(SeriesNote),
 }
 
-/// A bake-off at work.
+/// A bake-off in progress.
 pub struct Series<'a> {
     plan: &'a BakeoffPlan,
     directory: PathBuf,
@@ -108,10 +109,10 @@ pub struct Series<'a> {
 }
 
 impl<'a> Series<'a> {
-    /// Begins a series, or goes on with the one in `directory`, which exists.
+    /// Starts a series, or continues the one in `directory`, which must exist.
     ///
     /// # Errors
-    /// If the journal cannot be used, a device is not there, or has results under another configuration.
+    /// If the journal cannot be used, or a device is missing or has results with another configuration.
     pub fn open(
         plan: &'a BakeoffPlan,
         directory: &Path,
@@ -126,15 +127,15 @@ impl<'a> Series<'a> {
         Ok(series)
     }
 
-    /// Drops all results of a device, which then begins anew.
+    /// Deletes all results of a device, which then starts again.
     ///
     /// # Errors
-    /// If that cannot be noted.
+    /// If the journal cannot be written.
     pub fn drop_results(journal: &mut Journal, device: &str) -> Result<(), SeriesError> {
         Ok(journal.note(now(), JournalEvent::Dropped { device: device.to_owned() })?)
     }
 
-    /// Makes sure that all devices are there, and that what was measured before was measured under this plan.
+    /// Checks that all devices exist, and that earlier results were measured with the configuration of this plan.
     fn enrol(&mut self) -> Result<(), SeriesError> {
         for device in &self.plan.devices {
             let wrong = |problem| SeriesError::Device { name: device.name.clone(), problem };
@@ -144,8 +145,8 @@ impl<'a> Series<'a> {
             match known {
                 Some(known) if *known != configuration => {
                     return Err(wrong(format!(
-                        "it has results under another configuration or workload, which must not be mixed: change the \
-                         plan back, or drop the results with --drop {}",
+                        "it has results with another configuration or workload, and results must not be mixed: restore the \
+                         plan, or delete the results with --drop {}",
                         device.name
                     )));
                 }
@@ -168,15 +169,15 @@ impl<'a> Series<'a> {
         (self.stage.notify)(SeriesNote::Event(text.into()));
     }
 
-    /// What is known so far.
+    /// The state of the series.
     pub fn progress(&self) -> &BakeoffProgress {
         &self.progress
     }
 
-    /// Carries out all steps that are left.
+    /// Carries out all remaining steps.
     ///
     /// # Errors
-    /// If a step cannot be carried out. What was done before stays done.
+    /// If a step cannot be carried out. Earlier steps remain recorded.
     pub fn run(&mut self) -> Result<SeriesEnd, SeriesError> {
         let left = order::remaining(self.plan, &self.progress).len();
         let done: usize = self.progress.devices.values().map(|standing| standing.ended.len()).sum();
@@ -207,7 +208,7 @@ impl<'a> Series<'a> {
         order::duration_s(self.plan, &self.progress, &steps, up)
     }
 
-    /// What stands before progress lines: how much of the whole series is left.
+    /// The start of progress lines: the remaining part of the series.
     fn lead(&self, what: &str) -> String {
         let left = order::remaining(self.plan, &self.progress).len();
         format!("{what}, {left} to go, {} in all", text::duration((self.left_s() / 60.0).ceil() * 60.0))
@@ -265,8 +266,8 @@ impl<'a> Series<'a> {
         let cpu_s = session.and_then(DeviceSession::cpu_s).zip(before).map(|(after, before)| after - before);
         let fell = session.is_some_and(|session| !session.is_up());
         if fell {
-            reason = format!("{reason}; the device ended by itself");
-            // Whatever is next needs it started and full again.
+            reason = format!("{reason}; the device stopped during the run");
+            // The next step must start and fill the device again.
             self.close()?;
         }
         let status = if fell { AttemptStatus::Failed } else { status };
@@ -281,7 +282,7 @@ impl<'a> Series<'a> {
         Ok(true)
     }
 
-    /// Brings a device up, and fills it, unless it is the one at hand.
+    /// Starts and fills a device unless it is the current one.
     fn ready(&mut self, index: usize) -> Result<bool, SeriesError> {
         if self.session.as_ref().is_some_and(|session| session.device == index && session.full) {
             return Ok(true);
@@ -293,7 +294,7 @@ impl<'a> Series<'a> {
         self.notify(format!("{}: {}", device.name, session.summary()));
         let (facts, checks) = (session.facts(), session.checks());
         self.note(JournalEvent::Up { device: device.name.clone(), facts, checks })?;
-        // A device elsewhere keeps what it has when this program ends.
+        // A device elsewhere keeps its cache when this program ends.
         let filled =
             self.progress.devices.get(&device.name).is_some_and(|standing| !standing.fills.is_empty());
         session.full = session.is_elsewhere() && filled;
@@ -301,7 +302,7 @@ impl<'a> Series<'a> {
         Ok(self.session.as_ref().is_some_and(|session| session.full) || self.fill(device)?)
     }
 
-    /// Takes down the device at hand and keeps its files.
+    /// Stops the current device and keeps its files.
     fn close(&mut self) -> Result<(), SeriesError> {
         let Some(mut session) = self.session.take() else { return Ok(()) };
         let name = &self.plan.devices[session.device].name;
@@ -309,7 +310,7 @@ impl<'a> Series<'a> {
         session.close(&place).map_err(|problem| SeriesError::Device { name: name.clone(), problem })
     }
 
-    /// The idle gap before a run.
+    /// Waits for the idle gap before a run.
     fn rest(&mut self, device: &Contestant) -> Result<bool, SeriesError> {
         let gap = Duration::from_secs_f64(self.plan.rules.idle_gap_s);
         let begin = Instant::now();
@@ -317,7 +318,7 @@ impl<'a> Series<'a> {
             let left = gap.saturating_sub(begin.elapsed());
             let lead = self.lead(&device.name);
             (self.stage.notify)(SeriesNote::Progress(format!(
-                "{lead}: rests for {} s",
+                "{lead}: pauses for {} s",
                 left.as_secs_f64().ceil()
             )));
             if self.stop.pause(left.min(Duration::from_secs(10))) {
@@ -343,7 +344,7 @@ impl<'a> Series<'a> {
             None => {
                 option("req_rate", format!("{rate}/sec"));
                 option("goal", format!("{seconds}s"));
-                // A short check has no room for the whole window.
+                // A short check is shorter than the whole window.
                 option("launch_win", format!("{}s", self.plan.rules.launch_window_s.min(seconds / 2.0)));
                 option("cool_phase", format!("{}s", workload.cool_s));
             }
@@ -351,7 +352,7 @@ impl<'a> Series<'a> {
         words
     }
 
-    /// Runs this program as a child. `None`: it was asked to stop.
+    /// Runs this program as a child. `None`: the user stopped the series.
     fn child(
         &mut self,
         label: &str,

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | 5.1 prices | cache alone, cache with network | published total, otherwise the sum of the lines without and with network equipment |
 //! | 5.2 peaks | achieved, claimed (the raised claim if there is one) | highest rate of a passed run; the claim that was made last |
-//! | 5.3 summary | total price, peak, ranges, appendix | least and largest mean response time and hit ratio over passed runs, rounded |
+//! | 5.3 summary | total price, peak, ranges, appendix | smallest and largest mean response time and hit ratio over passed runs, rounded |
 //! | price and performance | cost per request per second | total price / rate |
 //! | results (appendices) | rate, mean response time, hit ratio | as measured |
 
@@ -13,7 +13,7 @@ use polygraph_report::text::{UNDEFINED, number};
 
 use crate::entry::{AttemptStatus, Participant, PrintedNumber, RatePoint, rounded};
 
-/// Utilisations that costs are shown at, as shares of the achieved peak.
+/// Utilisations at which costs are shown, as shares of the achieved peak.
 const UTILISATIONS: [f64; 3] = [0.25, 0.5, 1.0];
 
 fn money(value: Option<f64>) -> String {
@@ -27,7 +27,7 @@ fn rate(value: Option<f64>) -> String {
     value.map_or_else(|| UNDEFINED.to_owned(), |rate| rate.to_string())
 }
 
-/// Table 5.1: prices. `None` if no device has one.
+/// Table 5.1: prices. `None` if no device has a price.
 pub fn prices(entries: &[Participant]) -> Option<Table> {
     let priced =
         entries.iter().filter(|entry| entry.price.total().is_some() || entry.price.alone().is_some());
@@ -46,7 +46,7 @@ pub fn prices(entries: &[Participant]) -> Option<Table> {
     (!rows.is_empty()).then(|| Table::new("Table 5.1. Prices", head, rows))
 }
 
-/// Table 5.2: peaks. `None` if nobody claimed any.
+/// Table 5.2: peaks. `None` if there are no claims.
 pub fn peaks(entries: &[Participant]) -> Option<Table> {
     let claiming = entries.iter().filter(|entry| entry.claimed.is_some() && !entry.points.is_empty());
     let rows: Vec<Vec<String>> = claiming
@@ -92,7 +92,7 @@ pub fn summary(entries: &[Participant]) -> Option<Table> {
     (!rows.is_empty()).then(|| Table::new("Table 5.3. Price and performance summary", head, rows))
 }
 
-/// What follows from prices and results: what a request per second costs. `None` if no device has a price and a peak.
+/// Throughput cost: the price for each request per second. `None` if no device has both a price and a peak.
 pub fn costs(entries: &[Participant]) -> Option<Table> {
     let rows: Vec<Vec<String>> = entries
         .iter()
@@ -121,8 +121,8 @@ pub fn costs(entries: &[Participant]) -> Option<Table> {
         .then(|| Table::new("Throughput cost: total price for each request per second", head, rows))
 }
 
-/// The devices by the highest rate that they stood, the quicker one first where that is equal; then those that stood none.
-/// `None` without results.
+/// The devices by their highest sustained rate, the faster one first if rates are equal, and devices without a
+/// sustained rate last. `None` without results.
 pub fn ranking(entries: &[Participant]) -> Option<Table> {
     let mut ranked: Vec<&Participant> = entries.iter().filter(|entry| !entry.points.is_empty()).collect();
     let mean =
@@ -162,24 +162,24 @@ pub fn ranking(entries: &[Participant]) -> Option<Table> {
     (!rows.is_empty()).then(|| Table::new("Ranking by peak throughput", head, rows))
 }
 
-/// The run at the highest rate that a device stood.
+/// The run at the highest rate that a device sustained.
 fn at_peak(entry: &Participant) -> Option<&RatePoint> {
     let peak = entry.achieved()?;
     entry.passed().find(|point| point.rate == peak)
 }
 
-/// Who took part.
+/// The participants.
 pub fn participants(entries: &[Participant]) -> Table {
     let dash = |text: &str| if text.is_empty() { UNDEFINED.to_owned() } else { text.to_owned() };
     let rows = entries.iter().map(|entry| {
         let source = match (entry.withheld, entry.guest) {
             (true, _) => "results withheld".to_owned(),
-            (_, true) => format!("{}; not an entry of the event", entry.source),
+            (_, true) => format!("{}; not a participant of the event", entry.source),
             _ => dash(&entry.source),
         };
         vec![entry.name.clone(), dash(&entry.appendix), dash(&entry.vendor), source]
     });
-    Table::new("Participants", columns(&["Box", "Appendix", "Brought by", "Results from"]), rows.collect())
+    Table::new("Participants", columns(&["Box", "Appendix", "Participant", "Results from"]), rows.collect())
 }
 
 /// The price list of an appendix. `None` without lines.
@@ -205,10 +205,10 @@ pub fn equipment(entry: &Participant) -> Option<Table> {
     Some(Table::new("Equipment", columns(&["Description", "Price", "Network equipment", "Remark"]), rows))
 }
 
-/// A column of results: its name and a cell of it, if there is something to print.
+/// A column of results: its name and the cell of a run; `None` for an empty cell.
 type Column = (&'static str, fn(&RatePoint) -> Option<String>);
 
-/// The columns of results; those without anything to print are left out.
+/// The columns of results, except empty ones.
 const RESULTS: [Column; 6] = [
     ("Mean response time (seconds)", |point| point.mean_s.map(PrintedNumber::text)),
     ("Median (s)", |point| point.median_s.map(|value| format!("{value:.3}"))),
@@ -249,7 +249,7 @@ pub fn attempts(entry: &Participant) -> Option<Table> {
         })
         .collect();
     let head = columns(&["Request rate", "Run", "Outcome", "Reported", "Why", "Result directory"]);
-    (!rows.is_empty()).then(|| Table::new("Runs in their order", head, rows))
+    (!rows.is_empty()).then(|| Table::new("Runs in order", head, rows))
 }
 
 /// Runs that were not passed.

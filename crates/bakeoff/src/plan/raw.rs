@@ -1,4 +1,4 @@
-//! From TOML to a plan that makes sense.
+//! Turns TOML into a valid plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::entry::PriceLine;
 
-/// Options of `polygraph run` that a plan may give; the others are the plan's own business.
+/// Options of `polygraph run` that a plan may set; all others follow from the plan.
 const OPTIONS: [&str; 17] = [
     "accept_foreign_msgs",
     "dhr",
@@ -33,7 +33,7 @@ const OPTIONS: [&str; 17] = [
     "xact_lifetime",
     "xact_think",
 ];
-/// Those of them that have a meaning with a workload file.
+/// The options that are also possible with a workload file.
 const WITH_FILE: [&str; 7] = [
     "accept_foreign_msgs",
     "global_rng_seed",
@@ -59,14 +59,14 @@ struct RawPlan {
     device: Vec<RawDevice>,
 }
 
-/// In which order rates are run.
+/// The order in which rates are run.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Order {
-    /// As they are written.
+    /// As written in the plan.
     #[default]
     Given,
-    /// Low and high in turn, as in 1999.
+    /// Low and high rates in turn, as in 1999.
     Mixed,
 }
 
@@ -137,7 +137,7 @@ struct RawPrice {
     note: String,
 }
 
-/// Makes errors: what is wrong at which place.
+/// Creates errors about a place in the plan.
 struct PlanPath<'a> {
     path: &'a str,
     place: String,
@@ -149,7 +149,7 @@ impl PlanPath<'_> {
         PlanError::Sense { path: self.path.to_owned(), place, problem: problem.to_string() }
     }
 
-    /// The value of a text that is given.
+    /// The value of an optional text.
     fn read<T>(
         &self,
         field: &str,
@@ -161,13 +161,13 @@ impl PlanPath<'_> {
     }
 }
 
-/// No time of a plan is longer, in seconds: 30 days.
+/// Longest time in a plan, in seconds: 30 days.
 const MAX_S: f64 = 30.0 * 86_400.0;
-/// No rate is higher, in requests per second: more than a hundred machines of today offer.
+/// Highest rate in a plan, in requests per second: more than a hundred current machines can offer.
 const MAX_RATE: f64 = 1e7;
-/// No device is asked for more rates.
+/// Maximum number of rates of a device.
 const MAX_RATES: usize = 100_000;
-/// Larger files are no plans, in bytes.
+/// Maximum size of a plan in bytes.
 pub(super) const MAX_FILE: u64 = 16 << 20;
 
 fn time(text: &str) -> Result<f64, String> {
@@ -181,11 +181,7 @@ fn time(text: &str) -> Result<f64, String> {
 
 fn positive_time(text: &str) -> Result<f64, String> {
     let seconds = time(text)?;
-    if seconds > 0.0 {
-        Ok(seconds)
-    } else {
-        Err(format!("`{text}`: write a time longer than nothing, for example 60s"))
-    }
+    if seconds > 0.0 { Ok(seconds) } else { Err(format!("`{text}`: write a positive time, for example 60s")) }
 }
 
 pub(super) fn parse(text: &str, path: &str, directory: &Path) -> Result<BakeoffPlan, PlanError> {
@@ -198,14 +194,14 @@ pub(super) fn parse(text: &str, path: &str, directory: &Path) -> Result<BakeoffP
     let rules = rules(&raw.rules.unwrap_or_default(), &at("[rules]"), &workload)?;
     let checks = checks(&raw.checks.unwrap_or_default(), &at("[checks]"))?;
     if raw.device.is_empty() {
-        return Err(at("plan").wrong("", "nobody takes part: write a [[device]] with a name"));
+        return Err(at("plan").wrong("", "there are no devices: write a [[device]] with a name"));
     }
     let mut names = BTreeSet::new();
     let mut devices = Vec::new();
     for device in &raw.device {
         let place = at(&format!("device `{}`", device.name));
         if !names.insert(&device.name) {
-            return Err(place.wrong("name", "two devices have this name: names tell results apart"));
+            return Err(place.wrong("name", "two devices have this name: choose different names"));
         }
         let mut contestant = contestant(device, &raw.rates, &place, directory)?;
         if let Order::Mixed = raw.order {
@@ -226,17 +222,18 @@ fn workload(raw: &RawWorkload, place: &PlanPath<'_>, directory: &Path) -> Result
         (Some(path), Some(rate)) => Some(WorkloadFile { path: directory.join(path), rate: rate.clone() }),
         (None, None) => None,
         (Some(_), None) => {
-            return Err(
-                place.wrong("rate", "missing: name the setting of the workload that is the request rate")
-            );
+            return Err(place.wrong(
+                "rate",
+                "missing: name the setting of the workload that determines the request rate",
+            ));
         }
-        (None, Some(_)) => return Err(place.wrong("rate", "has a meaning with config only")),
+        (None, Some(_)) => return Err(place.wrong("rate", "can be used only with config")),
     };
     let known: &[&str] = if file.is_some() { &WITH_FILE } else { &OPTIONS };
     let mut options = BTreeMap::new();
     for (name, value) in &raw.options {
         if !known.contains(&name.as_str()) {
-            let problem = format!("cannot be set here; what can is {}", known.join(", "));
+            let problem = format!("cannot be set here; these can: {}", known.join(", "));
             return Err(place.wrong(&format!("options.{name}"), problem));
         }
         options.insert(name.clone(), plain(value, place, &format!("options.{name}"))?);
@@ -244,16 +241,19 @@ fn workload(raw: &RawWorkload, place: &PlanPath<'_>, directory: &Path) -> Result
     let mut duration_s = place.read("duration", raw.duration.as_ref(), positive_time, 3600.0)?;
     let mut cool_s = place.read("cool", raw.cool.as_ref(), time, 60.0)?;
     if file.is_some() && raw.duration.is_none() {
-        return Err(place.wrong("duration", "missing: say how long a run of the workload takes, to bound it"));
+        return Err(place.wrong(
+            "duration",
+            "missing: write the length of a run of the workload, which limits the time that a run may take",
+        ));
     }
     if file.is_some() {
-        // Its phases are its own; what it takes beyond its length is not known here.
+        // The workload file defines its phases, so the time beyond its length is unknown here.
         (duration_s, cool_s) = (duration_s + cool_s, 0.0);
     }
     Ok(BakeoffWorkload { duration_s, cool_s, options, file })
 }
 
-/// Text of a plain value.
+/// A plain value as text.
 fn plain(value: &toml::Value, place: &PlanPath<'_>, field: &str) -> Result<String, PlanError> {
     match value {
         toml::Value::String(text) => Ok(text.clone()),
@@ -286,7 +286,7 @@ fn rules(
     };
     if workload.file.is_none() && rules.launch_window_s >= workload.duration_s {
         let problem = format!(
-            "it is not shorter than the runs, which take {}: make runs longer or write a shorter one",
+            "this must be shorter than the runs, which take {}: write a shorter time, or make runs longer",
             polygraph_report::text::duration(workload.duration_s)
         );
         return Err(place.wrong("launch_window", problem));
@@ -320,22 +320,24 @@ fn contestant(
 ) -> Result<Contestant, PlanError> {
     let word = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if raw.name.is_empty() || !raw.name.chars().all(word) || raw.name.starts_with('.') {
-        return Err(place
-            .wrong("name", "write a word of letters, digits, `-`, `_` and `.`: a directory is called so"));
+        return Err(place.wrong(
+            "name",
+            "write a word of letters, digits, `-`, `_` and `.`, because a directory gets this name",
+        ));
     }
     let target = target(raw, place)?;
     let rates = raw.rates.clone().unwrap_or_else(|| common_rates.to_vec());
     if rates.is_empty() {
-        return Err(
-            place.wrong("rates", "missing: write request rates per second, for the device or for all")
-        );
+        return Err(place
+            .wrong("rates", "missing: write request rates per second, for this device or for all devices"));
     }
     distinct(&rates, "rates", place)?;
     let top = rates.iter().copied().fold(0.0, f64::max);
     let claimed = raw.claimed.unwrap_or(top);
     if let Some(above) = rates.iter().find(|rate| **rate > claimed) {
-        let problem =
-            format!("{above} is above the claim of {claimed}: claim more, or put it under raise_rates");
+        let problem = format!(
+            "{above} is above the claim of {claimed}: raise the claim, or move this rate to raise_rates"
+        );
         return Err(place.wrong("rates", problem));
     }
     let raise = raise(raw, claimed, &rates, place)?;
@@ -344,7 +346,7 @@ fn contestant(
     if size.is_none() && !matches!(target, DeviceLocation::Device { .. }) {
         return Err(place.wrong(
             "size",
-            "missing: say how much the cache holds, for example 20GB; it is filled with twice as much",
+            "missing: write the size of the cache, for example 20GB; it is filled with twice as much",
         ));
     }
     let prices = raw.prices.iter().enumerate().map(|(index, line)| price(line, index, place));
@@ -374,9 +376,10 @@ fn target(raw: &RawDevice, place: &PlanPath<'_>) -> Result<DeviceLocation, PlanE
             }
             Ok(DeviceLocation::Device { name: name.clone(), options })
         }
-        _ if !raw.options.is_empty() => {
-            Err(place.wrong("options", "they are for a device that is started here: name it with device"))
-        }
+        _ if !raw.options.is_empty() => Err(place.wrong(
+            "options",
+            "options are possible only for a device that is started here: name it with device",
+        )),
         (None, Some(address), None) => Ok(DeviceLocation::Proxy(address.clone())),
         (None, None, Some(address)) => Ok(DeviceLocation::Surrogate(address.clone())),
         _ => Err(place.wrong(
@@ -394,7 +397,7 @@ fn raise(
 ) -> Result<Option<Raise>, PlanError> {
     let Some(new) = raw.raise_to else {
         return match raw.raise_rates {
-            Some(_) => Err(place.wrong("raise_rates", "write the new claim too: raise_to")),
+            Some(_) => Err(place.wrong("raise_rates", "also write the new claim: raise_to")),
             None => Ok(None),
         };
     };
@@ -404,12 +407,12 @@ fn raise(
         );
     }
     if new <= claimed {
-        return Err(
-            place.wrong("raise_to", format!("{new} is no raise of the claim of {claimed}: write more"))
-        );
+        return Err(place
+            .wrong("raise_to", format!("{new} does not raise the claim of {claimed}: write a higher rate")));
     }
     if !rates.contains(&claimed) {
-        let problem = format!("the claim of {claimed} must be met before it is raised: put it into rates");
+        let problem =
+            format!("the claim of {claimed} must be met before it is raised: add this rate to rates");
         return Err(place.wrong("raise_to", problem));
     }
     let rates = raw.raise_rates.clone().unwrap_or_else(|| vec![new]);
@@ -417,7 +420,7 @@ fn raise(
     match rates.iter().find(|rate| **rate <= claimed || **rate > new) {
         Some(rate) => {
             let problem =
-                format!("{rate} is not above the claim of {claimed} and up to the new one of {new}");
+                format!("{rate} is not above the claim of {claimed} and at most the new claim of {new}");
             Err(place.wrong("raise_rates", problem))
         }
         None => Ok(Some(Raise { claimed: new, rates })),
@@ -430,14 +433,13 @@ fn distinct(rates: &[f64], field: &str, place: &PlanPath<'_>) -> Result<(), Plan
     }
     if let Some(rate) = rates.iter().find(|rate| !(**rate > 0.0 && **rate <= MAX_RATE)) {
         let problem =
-            format!("{rate} is no rate: write requests per second, more than 0 and at most {MAX_RATE}");
+            format!("{rate} is not a rate: write requests per second, more than 0 and at most {MAX_RATE}");
         return Err(place.wrong(field, problem));
     }
     let mut sorted = rates.to_vec();
     sorted.sort_by(f64::total_cmp);
     if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        let problem =
-            format!("{} is there twice: several runs of a rate are asked for with rules.repeats", pair[0]);
+        let problem = format!("{} is listed twice: to run a rate several times, set rules.repeats", pair[0]);
         return Err(place.wrong(field, problem));
     }
     Ok(())

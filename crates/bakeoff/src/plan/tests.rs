@@ -66,27 +66,30 @@ fn wrong_plans_say_where_and_what_to_do() {
         (device("device='squid'\nrates=[]"), ["device `a`, rates", "missing"]),
         (device("device='squid'\nrates=[10, 10]"), ["rates", "twice"]),
         (device("device='squid'\nrates=[0]"), ["rates", "more than 0"]),
-        (device("device='squid'\nrates=[inf]"), ["rates", "no rate"]),
-        (device("device='squid'\nclaimed=40"), ["rates", "claim more, or put it under raise_rates"]),
-        (device("device='squid'\nraise_to=50"), ["raise_to", "no raise of the claim"]),
-        (device("device='squid'\nclaimed=60\nraise_to=70"), ["raise_to", "put it into rates"]),
+        (device("device='squid'\nrates=[inf]"), ["rates", "not a rate"]),
+        (
+            device("device='squid'\nclaimed=40"),
+            ["rates", "raise the claim, or move this rate to raise_rates"],
+        ),
+        (device("device='squid'\nraise_to=50"), ["raise_to", "does not raise the claim"]),
+        (device("device='squid'\nclaimed=60\nraise_to=70"), ["raise_to", "add this rate to rates"]),
         (device("device='squid'\nraise_rates=[70]"), ["raise_rates", "raise_to"]),
         (device("device='squid'\nraise_to=70\nraise_rates=[80]"), ["raise_rates", "80 is not above"]),
         (device("device='squid'\nprices=[{part='x', price=-1}]"), ["prices[1]", "at least 0"]),
         (device("device='squid'\n[[device]]\nname='a'\ndevice='squid'"), ["device `a`, name", "two devices"]),
         (SMALL.replace("name='a'", "name='a b'"), ["device `a b`, name", "directory"]),
         (with("[workload]\nduration='long'"), ["[workload], duration", "`long` is not a time"]),
-        (with("[workload]\nduration='0'"), ["[workload], duration", "longer than nothing"]),
+        (with("[workload]\nduration='0'"), ["[workload], duration", "a positive time"]),
         (with("[workload]\noptions={goal='1hr'}"), ["options.goal", "xact_think"]),
         (with("[workload]\nconfig='x.pg'"), ["[workload], rate", "name the setting"]),
-        (with("[workload]\nrate='R'"), ["[workload], rate", "config only"]),
+        (with("[workload]\nrate='R'"), ["[workload], rate", "only with config"]),
         (with("[workload]\nconfig='x.pg'\nrate='R'"), ["[workload], duration", "missing"]),
-        (with("[workload]\nduration='30s'"), ["[rules], launch_window", "not shorter than the runs"]),
+        (with("[workload]\nduration='30s'"), ["[rules], launch_window", "shorter than the runs"]),
         (with("[rules]\nmax_errors='many'"), ["[rules], max_errors", "not a share"]),
         (with("[rules]\nrepeats=0"), ["[rules], repeats", "from 1 to 20"]),
         (with("[rules]\nrepeats=3\nattempts=2"), ["[rules], attempts", "from 3"]),
         (with("[rules]\nreport='best'"), ["line 4", "unknown variant `best`"]),
-        (with("[checks]\nno_proxy='0'"), ["[checks], no_proxy", "longer than nothing"]),
+        (with("[checks]\nno_proxy='0'"), ["[checks], no_proxy", "a positive time"]),
     ] {
         let error = parse(&text).expect_err(&text);
         assert!(error.starts_with("plan.toml"), "{error}");
@@ -166,10 +169,10 @@ fn times_and_rates_have_bounds() {
         wrong(SMALL.replace("[[device]]", &format!("[rules]\n{field}='1000000hr'\n[[device]]")), days);
     }
     for rates in ["[1e8]", "[0]", "[-5]", "[nan]", "[inf]"] {
-        wrong(SMALL.replace("[10, 50]", rates), "is no rate");
+        wrong(SMALL.replace("[10, 50]", rates), "is not a rate");
     }
     wrong(format!("{SMALL}raise_to=1e9\n"), "at most 10000000");
-    wrong(SMALL.replace("[10, 50]", "[10, 50, 10]"), "10 is there twice");
+    wrong(SMALL.replace("[10, 50]", "[10, 50, 10]"), "10 is listed twice");
     let many: Vec<String> = (1..=100_001).map(|rate| rate.to_string()).collect();
     wrong(SMALL.replace("[10, 50]", &format!("[{}]", many.join(","))), "at most 100000");
 }
@@ -180,7 +183,10 @@ fn files_that_are_no_plans_are_not_read_to_their_end() {
     let path = place.path().join("p.toml");
     std::fs::File::create(&path).unwrap().set_len(raw::MAX_FILE + 1).unwrap();
     let error = BakeoffPlan::read(&path).unwrap_err().to_string();
-    assert!(error.contains("cannot read the plan") && error.contains("bytes: this is no plan"), "{error}");
+    assert!(
+        error.contains("cannot read the plan") && error.contains("bytes, which is too large for a plan"),
+        "{error}"
+    );
     let error = BakeoffPlan::read(std::path::Path::new("/dev/zero")).unwrap_err().to_string();
     assert!(error.contains("not a plain file"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! A single run: this program as a child of its own, bounded in time, with a result directory.
+//! A single run: this program as a child process with a time limit and a result directory.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -15,49 +15,49 @@ use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal
 
 use super::SeriesError;
 
-/// How often the child is looked after.
+/// Interval between checks of the child.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long a child may take to end when it is asked to.
+/// Maximum time that a child takes to end after a signal.
 const GOODBYE: Duration = Duration::from_secs(70);
 /// Exit codes of `polygraph run` that come with results: valid, and failed or invalid.
 const WITH_RESULTS: [i32; 2] = [0, 1];
-/// The exit code of a run that was asked to stop.
+/// The exit code of a run that the user stopped.
 const INTERRUPTED: i32 = 130;
 
 /// A run to be carried out.
 pub struct ChildRun<'a> {
-    /// This program.
+    /// Path of this program.
     pub program: &'a Path,
-    /// How the result directory's name begins.
+    /// First part of the name of the result directory.
     pub label: &'a str,
-    /// Where it is made.
+    /// Parent directory of the result directory.
     pub place: &'a Path,
     /// Command-line options of the run.
     pub words: Vec<String>,
-    /// It is killed after this time.
+    /// The child is killed after this time.
     pub limit: Duration,
 }
 
-/// What became of a child.
+/// The outcome of a child.
 pub enum ChildOutcome {
-    /// It came to its end, well or not.
+    /// The run ended, successfully or not.
     Completed(Box<CompletedRun>),
-    /// It, or this program, was asked to stop.
+    /// The user stopped the child or this program.
     Stopped,
-    /// It could not be carried out.
+    /// The run could not be carried out.
     Refused(String),
 }
 
-/// A run that came to its end.
+/// A finished run.
 pub struct CompletedRun {
     /// Its result directory.
     pub directory: PathBuf,
-    /// What its logs say, or why they say nothing.
+    /// The facts in its logs, or why they are unknown.
     pub facts: Result<RunFacts, String>,
 }
 
 impl CompletedRun {
-    /// The main figures in a line, with a remark.
+    /// The main figures in one line, with a remark.
     pub fn figures(&self, remark: &str) -> String {
         let Some(headline) = self.facts.as_ref().ok().and_then(|facts| facts.headline.as_ref()) else {
             return remark.to_owned();
@@ -72,7 +72,7 @@ impl CompletedRun {
 }
 
 impl ChildRun<'_> {
-    /// Runs it; `progress` gets the lines that it says on the way.
+    /// Starts the run and waits for its end; `progress` receives its output lines.
     ///
     /// # Errors
     /// If it cannot be started or waited for.
@@ -86,7 +86,7 @@ impl ChildRun<'_> {
             self.command().spawn().map_err(SeriesError::io(format!("start {name} for {}", self.label)))?;
         let pid = Pid::from_child(&child);
         let lines = child.stderr.take().map(follow);
-        // Nobody needs it, but a full pipe would stop the child.
+        // The output is not needed, but a full pipe would stop the child.
         child.stdout.take().map(|mut out| thread::spawn(move || out.read_to_end(&mut Vec::new())));
         let begin = Instant::now();
         let mut said = Vec::new();
@@ -104,7 +104,7 @@ impl ChildRun<'_> {
             match asked {
                 None if stopped || late => {
                     asked = Some(Instant::now());
-                    // It may have ended this moment.
+                    // The child may have ended just now.
                     let _ = kill_process(pid, Signal::TERM);
                 }
                 Some(since) if since.elapsed() > GOODBYE => {
@@ -128,7 +128,7 @@ impl ChildRun<'_> {
                 let mut facts = read(&directory);
                 if late {
                     let limit = text::duration(self.limit.as_secs_f64());
-                    facts = Err(format!("the run did not come to its end in {limit} and was stopped"));
+                    facts = Err(format!("the run did not end within {limit} and was stopped"));
                 }
                 ChildOutcome::Completed(Box::new(CompletedRun { directory, facts }))
             }
@@ -148,21 +148,21 @@ impl ChildRun<'_> {
         command
             .arg("run")
             .args(&self.words)
-            // Devices are looked at before the series; one that a run has brought down has failed the next one.
+            // Devices are checked before the series; a device that stopped during a run fails the next run.
             .args(["--preflight", "no", "--predict", "no", "--label", self.label])
             .arg("--runs")
             .arg(self.place);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // SAFETY: between fork and exec the closure makes one system call and does nothing else.
         unsafe {
-            // A run ends with its series, be it by a `kill -9`.
+            // A run ends with its series, even if the series ends by `kill -9`.
             command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::TERM))?));
         }
         command
     }
 }
 
-/// The lines that a child says.
+/// The output lines of a child.
 fn follow(from: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, lines) = channel();
     thread::spawn(move || {
@@ -175,12 +175,12 @@ fn follow(from: impl Read + Send + 'static) -> Receiver<String> {
     lines
 }
 
-/// The newest result directory of a label: names end with the time.
+/// The newest result directory of a label; names end with the time.
 fn newest(place: &Path, label: &str) -> Option<PathBuf> {
     let start = format!("{label}-");
     let entries = std::fs::read_dir(place).ok()?.flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    // What follows the label is a date and no further label.
+    // The rest of the name must be a date, not a longer label.
     let own = names.filter(|name| {
         name.strip_prefix(&start).is_some_and(|rest| rest.len() >= 19 && rest.as_bytes()[4] == b'-')
     });

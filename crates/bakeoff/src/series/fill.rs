@@ -1,9 +1,9 @@
-//! Filling a cache: cachable replies as fast as it takes them, none asked for twice, until nothing more stays.
+//! Fills a cache with cachable replies, as fast as it accepts them and none requested twice, until it no longer grows.
 //!
-//! A cache is full when it takes no more room although cachable traffic goes on. Of a device that was started
-//! here the room is seen, memory and disk: when it was sent its size and the last part of that made it grow by less
-//! than [`STILL`] of the part, it is full. It is full as well if it has grown by its size: some throw away later
-//! than they are filled here. Of others the room is not seen; they are sent twice their size.
+//! A cache is full when it no longer grows although cachable traffic continues. The space of a device that was started
+//! here, in memory and on disk, can be observed: it is full when it has received its size, and the last part made it
+//! grow by less than [`STILL`] of this part. It is also full when it has grown by its size, because some devices evict
+//! objects later than they receive them. The space of other devices cannot be observed; they receive twice their size.
 
 use std::time::{Duration, Instant};
 
@@ -15,33 +15,33 @@ use crate::plan::Contestant;
 
 /// Mean size of replies in bytes: exp:13KB.
 const MEAN_REPLY: u64 = 13 << 10;
-/// Parts of the device's size that are sent at a time.
+/// Number of parts into which the device's size is divided.
 const PARTS: u64 = 4;
-/// The least part in bytes: less growth than that says nothing.
+/// Smallest part in bytes; the growth during a smaller part proves nothing.
 const LEAST_PART: u64 = 4 << 20;
-/// Growth that does not count, as a share of what was added.
+/// Growth below this share of the added bytes does not count.
 const STILL: f64 = 0.1;
-/// A device that still grows after so many times its size, and so many parts, is not waited for.
+/// Filling ends after this many times the size of the device and this many parts, even if it still grows.
 const MOST: u64 = 4;
-/// After so long a device has thrown away what it must: some do that a few times a second, beside their work.
+/// Time after which a device has evicted what it must: some devices evict a few times a second, in the background.
 const TIDY: Duration = Duration::from_secs(1);
-/// Robots that fill, each with one request at a time.
+/// Number of robots that fill the cache, each with one request at a time.
 const ROBOTS: u32 = 8;
-/// Seconds that one part may take at a rate that is still worth calling so, in bytes per second.
+/// Lowest acceptable speed of filling, in bytes per second, which limits the time for a part.
 const LEAST_SPEED: f64 = 100e3;
 
-/// Why a cache is taken for full, by its growth over the last part in percent of what was added.
+/// Why a cache counts as full, given its growth during the last part in percent of the bytes added.
 pub fn grown(share: f64) -> String {
     if share < 100.0 * STILL {
-        // Some shrink a little when they tidy up.
-        format!("the last part made it grow by {:.1} % of what was added", share.max(0.0))
+        // Some caches shrink a little when they evict.
+        format!("with the last part it grew by {:.1} % of the bytes added", share.max(0.0))
     } else {
         "it has grown by its size".to_owned()
     }
 }
 
 impl Series<'_> {
-    /// Fills the device at hand. False: it was asked to stop.
+    /// Fills the current device. Returns false if the user stopped the series.
     pub(super) fn fill(&mut self, device: &Contestant) -> Result<bool, SeriesError> {
         let begin = Instant::now();
         let Some(session) = &self.session else { return Ok(false) };
@@ -82,7 +82,7 @@ impl Series<'_> {
             text::duration(seconds.round()),
             match (fullness, share) {
                 (Fullness::Observed, Some(share)) => format!("; {}: it is full", grown(share)),
-                (Fullness::Growing, _) => "; it still grows: it is not known to be full".to_owned(),
+                (Fullness::Growing, _) => "; it is still growing, so it is not known to be full".to_owned(),
                 _ => ", twice its size".to_owned(),
             }
         ));
@@ -94,7 +94,7 @@ impl Series<'_> {
         Ok(true)
     }
 
-    /// Sends one part; how many bytes of replies came.
+    /// Sends one part, and returns the number of bytes of replies.
     fn fill_part(
         &mut self,
         device: &Contestant,
@@ -124,7 +124,8 @@ impl Series<'_> {
         let total = facts.client.as_ref().and_then(|side| side.total.as_ref());
         let (sent, failed) = total
             .map_or((0.0, 1.0), |scope| (scope.all.size.sum(), scope.block.error_ratio().unwrap_or(1.0)));
-        // The verdict of a filling means nothing: it is as fast as it can be. But something must have come.
+        // The verdict of a fill is irrelevant, because the load has no planned rate; but some replies must have
+        // arrived.
         if failed > 0.5 || sent <= 0.0 {
             let problem = format!(
                 "{:.0} % of the transactions that fill it failed; see {}",

@@ -1,4 +1,4 @@
-//! Throughput of the bench's network, as netperf had it: one steady TCP stream between the two sides.
+//! Throughput of the bench's network, measured as with netperf: one steady TCP stream between the two sides.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 
 use polygraph_engine::signals::StopPoller;
 
-/// Bytes of a write.
+/// Size of a write in bytes.
 const PIECE: usize = 64 << 10;
-/// A side that hears nothing for so long gives up.
+/// A side that receives nothing for this time gives up.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// Million bits per second that one stream carries over so long; `None` if the process was asked to stop meanwhile.
+/// Throughput of one stream over this time in million bits per second; `None` if the user stopped the process.
 /// Robots and servers of a series are on this machine, so the stream goes over loopback.
 ///
 /// # Errors
-/// If there is no such connection.
+/// If the connection fails.
 pub fn throughput(time: Duration, stop: &mut StopPoller) -> io::Result<Option<f64>> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let mut sender = TcpStream::connect(listener.local_addr()?)?;

@@ -1,4 +1,4 @@
-//! A device from its start to its end: all runs of a device meet the same filled cache.
+//! A device from start to stop: all of its runs use the same filled cache.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -9,38 +9,38 @@ use polygraph_report::text;
 use super::FindDevice;
 use crate::plan::{BakeoffPlan, Contestant, DeviceLocation};
 
-/// Where Linux says whether ports in TIME_WAIT may be taken again.
+/// The kernel setting that says whether ports in TIME_WAIT may be reused.
 const REUSE: &str = "/proc/sys/net/ipv4/tcp_tw_reuse";
 
-/// A device that is up.
+/// A started device.
 pub struct DeviceSession {
-    /// Its place in the plan.
+    /// Index of the device in the plan.
     pub device: usize,
-    /// Its cache is as full as it will get.
+    /// Whether the cache has been filled.
     pub full: bool,
-    /// Where the servers of its runs listen.
+    /// Addresses of the servers of its runs.
     pub origin: SocketAddr,
     kind: Kind,
 }
 
 enum Kind {
-    /// Started here.
+    /// A device that was started here.
     Here { running: Box<RunningDevice>, role: DeviceRole, size: u64 },
-    /// Runs somewhere: the option that leads robots to it, its address, its size.
+    /// A device that runs elsewhere: the option that directs robots to it, its address, its size.
     Elsewhere { option: &'static str, address: String, size: u64 },
 }
 
-/// Whether a device can take part, as far as that is seen without starting it.
+/// Checks whether a device can be tested, as far as possible without starting it.
 ///
 /// # Errors
-/// What is wrong and what to do.
+/// The problem and its remedy.
 pub fn check(device: &Contestant, plan: &BakeoffPlan, find: &FindDevice<'_>) -> Result<(), String> {
     let DeviceLocation::Device { name, options } = &device.target else { return Ok(()) };
     let (found, _) = find(name, options)?;
     found.version().map_err(|e| e.to_string())?;
     if found.role() != DeviceRole::Forward && plan.workload.file.is_some() {
         return Err(format!(
-            "{name} is a {}, and those are tested with PolyMix-1 only: leave config out",
+            "{name} is a {}, and such devices are tested with PolyMix-1 only: leave config out",
             found.role().word()
         ));
     }
@@ -48,7 +48,7 @@ pub fn check(device: &Contestant, plan: &BakeoffPlan, find: &FindDevice<'_>) -> 
 }
 
 impl DeviceSession {
-    /// Starts a device, empty; one that runs elsewhere is taken as it is.
+    /// Starts a device with an empty cache. A device that runs elsewhere is used as it is.
     ///
     /// # Errors
     /// If it does not start.
@@ -76,19 +76,19 @@ impl DeviceSession {
         Ok(DeviceSession { device: index, full: false, origin, kind })
     }
 
-    /// It was not started here: what it occupies and uses cannot be seen.
+    /// The device was not started here, so its resources cannot be observed.
     pub fn is_elsewhere(&self) -> bool {
         matches!(self.kind, Kind::Elsewhere { .. })
     }
 
-    /// Bytes that it can store.
+    /// Size of the store in bytes.
     pub fn size(&self) -> u64 {
         match &self.kind {
             Kind::Here { size, .. } | Kind::Elsewhere { size, .. } => *size,
         }
     }
 
-    /// Bytes that it occupies now, in memory and on disk, if that can be seen.
+    /// Current size of memory and disk store in bytes, if it can be observed.
     pub fn occupied(&self) -> Option<u64> {
         match &self.kind {
             Kind::Here { running, .. } => Some(running.usage().resident_bytes + running.stored_bytes()),
@@ -96,7 +96,7 @@ impl DeviceSession {
         }
     }
 
-    /// Processor seconds that it has used since its start, if that can be seen.
+    /// Processor time in seconds since its start, if it can be observed.
     pub fn cpu_s(&self) -> Option<f64> {
         match &self.kind {
             Kind::Here { running, .. } => Some(running.usage().cpu_seconds),
@@ -104,7 +104,7 @@ impl DeviceSession {
         }
     }
 
-    /// Whether it runs, as far as that can be seen.
+    /// Whether the device is running, as far as this can be observed.
     pub fn is_up(&self) -> bool {
         match &self.kind {
             Kind::Here { running, .. } => running.is_up(),
@@ -112,7 +112,7 @@ impl DeviceSession {
         }
     }
 
-    /// Options that lead robots through it to the servers.
+    /// Options that direct robots through the device to the servers.
     pub fn route(&self) -> Vec<String> {
         let (option, address) = match &self.kind {
             Kind::Here { running, role: DeviceRole::Forward, .. } => {
@@ -124,19 +124,19 @@ impl DeviceSession {
         vec![option.into(), address]
     }
 
-    /// Options that put the servers where the device expects them; a workload file places its servers itself.
+    /// Options that place the servers where the device expects them; a workload file places its servers itself.
     pub fn servers(&self) -> Vec<String> {
         let (ip, port) = (self.origin.ip().to_string(), self.origin.port().to_string());
         vec!["--origin_address".into(), ip, "--origin_port".into(), port]
     }
 
-    /// What and where it is, in a few words.
+    /// Role, name and address in a few words.
     pub fn summary(&self) -> String {
         match &self.kind {
             Kind::Here { running, role, .. } => {
                 format!("{} {} {} at {}", role.word(), running.name(), running.version(), running.address())
             }
-            Kind::Elsewhere { address, .. } => format!("at {address}, as it is"),
+            Kind::Elsewhere { address, .. } => format!("at {address}, in its existing configuration"),
         }
     }
 
@@ -146,7 +146,7 @@ impl DeviceSession {
         let mut facts = vec![fact("cache size", text::bytes(Some(self.size() as f64)))];
         match &self.kind {
             Kind::Here { running, role, .. } => {
-                // The built-in proxy has the version of the program that it is in.
+                // The version of the built-in proxy is that of this program.
                 let program = running.pid().map(|_| format!("{} {}", running.name(), running.version()));
                 let own = || format!("the built-in proxy of polygraph {}", env!("CARGO_PKG_VERSION"));
                 facts.push(fact("software", program.unwrap_or_else(own)));
@@ -166,27 +166,31 @@ impl DeviceSession {
         vec![("TIME_WAIT".to_owned(), self.time_wait())]
     }
 
-    /// The rule is 60 s. There is no test that sees it from outside yet; of this machine's kernel it is known.
+    /// The rule is 60 s. A series does not measure it, because that takes a minute for each device.
     fn time_wait(&self) -> String {
-        const NOT: &str = "not tested: this program has no test of it yet";
+        const NOT: &str = "not measured by the series: `polygraph msl_test` measures it";
         match &self.kind {
-            Kind::Elsewhere { .. } => format!("{NOT}; ask who brings the device"),
+            Kind::Elsewhere { .. } => NOT.to_owned(),
             Kind::Here { .. } => {
                 let reuse = match std::fs::read_to_string(REUSE).unwrap_or_default().trim() {
-                    "0" => "and ports in it are not taken again",
-                    "1" => "but its kernel takes ports in it again for new connections (tcp_tw_reuse = 1)",
-                    "2" => "but on loopback, as here, its kernel takes ports in it again (tcp_tw_reuse = 2)",
-                    _ => "whether ports in it are taken again is not known",
+                    "0" => "and ports in this state are not reused",
+                    "1" => "but its kernel reuses ports in this state for new connections (tcp_tw_reuse = 1)",
+                    "2" => {
+                        "but on loopback, as here, its kernel reuses ports in this state (tcp_tw_reuse = 2)"
+                    }
+                    _ => "and it is not known whether ports in this state are reused",
                 };
-                format!("{NOT}. The device ran on this machine, where Linux keeps it for 60 s, {reuse}")
+                format!(
+                    "{NOT}. The device ran on this machine, where Linux keeps this state for 60 s, {reuse}"
+                )
             }
         }
     }
 
-    /// Takes it down in order and keeps configuration and logs.
+    /// Shuts the device down, and keeps its configuration and logs.
     ///
     /// # Errors
-    /// If they cannot be kept.
+    /// If files cannot be copied.
     pub fn close(&mut self, place: &Path) -> Result<(), String> {
         let Kind::Here { running, .. } = &mut self.kind else { return Ok(()) };
         running.halt();
@@ -194,8 +198,8 @@ impl DeviceSession {
     }
 }
 
-/// Bytes that a device of these parameters can store, at least: memory counts if it is given, or if there is no disk,
-/// for some devices with a disk have no use for it.
+/// Bytes that a device with these parameters can store at least. Memory counts if it is given, or if there is no disk,
+/// because some devices with a disk do not use memory.
 fn size_of(params: &Params) -> u64 {
     match (params.memory, params.disk.filter(|disk| *disk > 0)) {
         (memory, Some(disk)) => disk + memory.unwrap_or(0),
