@@ -121,7 +121,7 @@ def content_table(results):
     others = [(CONTENT, peer) for peer in peers] + [(case, OURS) for case in (SIZES, CONTROL, FIRST)]
     body = [[case, client, cell(case, client), content_verdict(content, cell(case, client))] for case, client in others]
     body = [[CONTENT, OURS, content, ""], *body, [FIRST, JUDGE, cell(FIRST, JUDGE), "how noisy the machine was"]]
-    return rows(["case", "client", "microseconds", f"PolyMix-4 to this, limit {CONTENT_LIMIT}"], body)
+    return rows(["case", "client", "microseconds", f"cost of PolyMix-4 relative to this row, limit {CONTENT_LIMIT}"], body)
 
 
 def failures(results):
@@ -157,8 +157,8 @@ def with_compiler(page, results):
 
 
 def compiler_intro():
-    return ("A whole check of a workload: reading, names and types, evaluation, and the workload it makes. The generated\n"
-            "programs show how the cost grows with the size.")
+    return ("The cost of a complete check of a workload: reading, resolving names and types, evaluation, and building the\n"
+            "workload. The generated programs show how the cost grows with the size.")
 
 
 def tables(results):
