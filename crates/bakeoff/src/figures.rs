@@ -35,7 +35,7 @@ impl MainFigures {
         let scope = &headline.scope;
         let figure = |name: &str| find(name).and_then(|figure| figure.of(scope));
         let seconds = |name: &str| figure(name).map(|ms| ms * 1e-3);
-        let percentile = |percent: u32| scope.all.rptm_us.quantile(f64::from(percent) * 0.01);
+        let percentile = |percent: u32| scope.rptm_us().quantile(f64::from(percent) * 0.01);
         MainFigures {
             mean_s: seconds("resp_tm_mean"),
             median_s: seconds("resp_tm_p50"),

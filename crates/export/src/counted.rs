@@ -1,12 +1,14 @@
 //! Tables of statistics: over time, by figure, by bin.
 
-use polygraph_report::figures::{self, Distribution, Figure, Unit};
-use polygraph_report::lx::{LxOptions, LxSide, contents, scope};
-use polygraph_report::{Log, Scope};
-use polygraph_stats::Side;
+use polygraph_report::facts::SideFacts;
+use polygraph_report::figures::{self, Figure, Unit};
+use polygraph_report::lx::scope;
+use polygraph_report::{LogSource, Scope};
+use polygraph_stats::{Interval, Side};
 
 use crate::table::{CellValue, ColumnCells, ColumnSpec, FLOAT, INT, TEXT, TIME, Table};
-use crate::tables::{LOG, numbered, seconds, time_of_day};
+use crate::tables::{LOG, seconds, time_of_day};
+use crate::write::{ExportError, TableFile};
 
 /// Figures that intervals have as columns. Over all intervals of a phase, counts and sums add up to the values that
 /// `lx` prints.
@@ -109,9 +111,13 @@ fn cell(figure: &Figure, value: Option<f64>) -> CellValue {
     }
 }
 
-pub fn intervals(logs: &[Log]) -> Table {
-    let figures: Vec<&Figure> = COLUMNS.iter().filter_map(|name| figures::find(name)).collect();
-    let names: Vec<String> = figures.iter().map(|figure| column_name(&figure.name)).collect();
+/// The figures that intervals have as columns.
+fn interval_figures() -> impl Iterator<Item = &'static Figure> {
+    COLUMNS.iter().filter_map(|name| figures::find(name))
+}
+
+pub fn intervals() -> Table {
+    let names: Vec<String> = interval_figures().map(|figure| column_name(&figure.name)).collect();
     let first = [
         LOG,
         ("side", "", "client or server", TEXT),
@@ -123,65 +129,56 @@ pub fn intervals(logs: &[Log]) -> Table {
         ("cpu", "s", "processor time of all event loops", FLOAT),
         ("clock_step", "ms", "step of the time-of-day clock", FLOAT),
     ];
-    let columns = names.iter().zip(&figures).map(|(name, figure)| declared(name, figure));
-    let mut table = Table::new("intervals", "an interval of a log", first.into_iter().chain(columns));
-    for (number, log) in numbered(logs) {
-        for interval in log.log.intervals() {
-            let scope = Scope::of_intervals([interval]);
-            let first = [
-                number.into(),
-                log.log.header.side.name().into(),
-                log.phase_name(interval.phase).into(),
-                seconds(interval.begin_ns).into(),
-                seconds(interval.end_ns).into(),
-                time_of_day(log, interval.begin_ns),
-                interval.seconds().into(),
-                seconds(interval.cpu_ns).into(),
-                (interval.clock_step_ns as f64 * 1e-6).into(),
-            ];
-            let values = figures::extract(figures.iter().copied(), &scope);
-            let cells = figures.iter().zip(values).map(|(figure, value)| cell(figure, value));
-            table.push(first.into_iter().chain(cells));
-        }
-    }
-    table
+    let columns = names.iter().zip(interval_figures()).map(|(name, figure)| declared(name, figure));
+    Table::new("intervals", "an interval of a log", first.into_iter().chain(columns))
+}
+
+/// Adds the row of an interval.
+pub fn add_interval(
+    table: &mut TableFile,
+    number: usize,
+    log: &impl LogSource,
+    interval: Interval,
+) -> Result<(), ExportError> {
+    let first = [
+        number.into(),
+        log.header().side.name().into(),
+        log.phase_name(interval.phase).into(),
+        seconds(interval.begin_ns).into(),
+        seconds(interval.end_ns).into(),
+        time_of_day(log.header(), interval.begin_ns),
+        interval.seconds().into(),
+        seconds(interval.cpu_ns).into(),
+        (interval.clock_step_ns as f64 * 1e-6).into(),
+    ];
+    let scope = Scope::of_interval(interval);
+    let values = figures::extract(interval_figures(), &scope);
+    table.push(
+        first.into_iter().chain(interval_figures().zip(values).map(|(figure, value)| cell(figure, value))),
+    )
 }
 
 /// All logs of a side over one phase, or over all phases whose statistics count.
-struct Folded {
+pub struct Folded {
     side: Side,
     phase: Option<String>,
     scope: Scope,
 }
 
-fn folded(logs: &[Log]) -> Vec<Folded> {
-    let mut all = Vec::new();
-    for side in [Side::Client, Side::Server] {
-        let of_side = || logs.iter().filter(move |log| log.log.header.side == side);
-        let mut phases: Vec<String> = Vec::new();
-        for name in of_side().flat_map(|log| log.log.intervals().map(|i| log.phase_name(i.phase))) {
-            if !phases.iter().any(|known| known == name) {
-                phases.push(name.to_owned());
-            }
-        }
-        for phase in phases.into_iter().map(Some).chain([None]) {
-            let side_of_lx = if side == Side::Client { LxSide::Client } else { LxSide::Server };
-            let phases = phase.iter().cloned().collect();
-            let options = LxOptions { phases, side: side_of_lx, ..LxOptions::default() };
-            if let Ok((_, scope)) = scope(logs, &options) {
-                all.push(Folded { side, phase, scope });
-            }
-        }
-    }
-    all
+/// The phases of a side in the order in which they appear in the logs, then all of them together.
+pub fn folded<'a>(side: &'a SideFacts, appeared: &'a [String]) -> impl Iterator<Item = Folded> + 'a {
+    appeared.iter().map(Some).chain([None]).filter_map(|phase| {
+        let (_, scope) = scope(side, phase.map_or(&[], std::slice::from_ref)).ok()?;
+        Some(Folded { side: side.side, phase: phase.cloned(), scope })
+    })
 }
 
 const SIDE: ColumnSpec<'static> = ("side", "", "client or server: all logs of the side are merged", TEXT);
 const PHASE: ColumnSpec<'static> =
     ("phase", "", "name of the phase; null for all phases whose statistics count", TEXT);
 
-pub fn figures(logs: &[Log]) -> Table {
-    let mut table = Table::new(
+pub fn figures() -> Table {
+    Table::new(
         "figures",
         "a figure of one side in a phase: what `lx --side SIDE --phases PHASE` prints",
         [
@@ -192,26 +189,29 @@ pub fn figures(logs: &[Log]) -> Table {
             ("value", "", "value; null if it is undefined", FLOAT),
             ("definition", "", "definition of the figure", TEXT),
         ],
-    );
-    for Folded { side, phase, scope } in folded(logs) {
-        let of_run = figures::of_run(contents(logs), &scope.block.statuses());
-        let all = || figures::all().iter().chain(of_run.figures());
-        for (figure, value) in all().zip(figures::extract(all(), &scope)) {
-            table.push([
-                side.name().into(),
-                phase.clone().into(),
-                figure.name.as_str().into(),
-                figure.unit.word().into(),
-                value.into(),
-                figure.definition.as_str().into(),
-            ]);
-        }
-    }
-    table
+    )
 }
 
-pub fn histograms(logs: &[Log]) -> Table {
-    let mut table = Table::new(
+/// Adds the rows of a phase.
+pub fn add_figures(table: &mut TableFile, folded: &Folded, contents: &[String]) -> Result<(), ExportError> {
+    let Folded { side, phase, scope } = folded;
+    let of_run = figures::of_run(contents, &scope.block.statuses());
+    let all = || figures::all().iter().chain(of_run.figures());
+    for (figure, value) in all().zip(figures::extract(all(), scope)) {
+        table.push([
+            side.name().into(),
+            phase.clone().into(),
+            figure.name.as_str().into(),
+            figure.unit.word().into(),
+            value.into(),
+            figure.definition.as_str().into(),
+        ])?;
+    }
+    Ok(())
+}
+
+pub fn histograms() -> Table {
+    Table::new(
         "histograms",
         "a bin with values of one side in a phase",
         [
@@ -228,30 +228,33 @@ pub fn histograms(logs: &[Log]) -> Table {
             ("last", "", "largest value of the bin", FLOAT),
             ("count", "", "number of values in the bin", INT),
         ],
-    );
-    for Folded { side, phase, scope } in folded(logs) {
-        // The bins of all phases are the sums of the bins of single phases.
-        let Some(phase) = phase else { continue };
-        let of_run = figures::of_run(contents(logs), &scope.block.statuses());
-        for distribution in figures::distributions().iter().chain(of_run.distributions()) {
-            bins(&mut table, side, &phase, distribution, &scope);
-        }
-    }
-    table
+    )
 }
 
-fn bins(table: &mut Table, side: Side, phase: &str, distribution: &Distribution, scope: &Scope) {
-    for &(first, last, count) in distribution.of(scope).bins() {
-        table.push([
-            side.name().into(),
-            phase.into(),
-            distribution.name.as_str().into(),
-            distribution.unit.word().into(),
-            (first as f64 * distribution.scale).into(),
-            (last as f64 * distribution.scale).into(),
-            count.into(),
-        ]);
+/// Adds the rows of a phase.
+pub fn add_histograms(
+    table: &mut TableFile,
+    folded: &Folded,
+    contents: &[String],
+) -> Result<(), ExportError> {
+    let Folded { side, phase, scope } = folded;
+    // The bins of all phases are the sums of the bins of single phases.
+    let Some(phase) = phase else { return Ok(()) };
+    let of_run = figures::of_run(contents, &scope.block.statuses());
+    for distribution in figures::distributions().iter().chain(of_run.distributions()) {
+        for &(first, last, count) in distribution.of(scope).bins() {
+            table.push([
+                side.name().into(),
+                phase.as_str().into(),
+                distribution.name.as_str().into(),
+                distribution.unit.word().into(),
+                (first as f64 * distribution.scale).into(),
+                (last as f64 * distribution.scale).into(),
+                count.into(),
+            ])?;
+        }
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Tables as Parquet files: one row group, optional columns, no nesting.
+//! Tables as Parquet files: a row group for each part, optional columns, no nesting.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -16,29 +16,49 @@ use crate::table::{Column, ColumnCells, Table};
 /// The key of the metadata entry that contains [`Table::schema`].
 const SCHEMA: &str = "polygraph.schema";
 
-/// Writes a table.
-///
-/// # Errors
-/// If the file cannot be written.
-pub fn write(table: &Table, file: File) -> Result<()> {
-    let fields = table.columns.iter().map(|column| field(column).map(Arc::new)).collect::<Result<_>>()?;
-    let schema = Type::group_type_builder(table.name).with_fields(fields).build()?;
-    let about = KeyValue::new(SCHEMA.to_owned(), table.schema().to_string());
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::GZIP(Default::default()))
-        .set_created_by(format!("polygraph {}", env!("CARGO_PKG_VERSION")))
-        .set_key_value_metadata(Some(vec![about]))
-        .build();
-    let mut writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))?;
-    let mut group = writer.next_row_group()?;
-    for column in &table.columns {
-        let mut out = group.next_column()?.expect("there are as many columns as fields");
-        write_cells(&column.cells, &mut out)?;
-        out.close()?;
+/// A file that is being written.
+pub struct ParquetFile(SerializedFileWriter<File>);
+
+impl ParquetFile {
+    /// Starts the file of a table.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn create(table: &Table, file: File) -> Result<ParquetFile> {
+        let fields = table.columns.iter().map(|column| field(column).map(Arc::new)).collect::<Result<_>>()?;
+        let schema = Type::group_type_builder(table.name).with_fields(fields).build()?;
+        let about = KeyValue::new(SCHEMA.to_owned(), table.schema().to_string());
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::GZIP(Default::default()))
+            .set_created_by(format!("polygraph {}", env!("CARGO_PKG_VERSION")))
+            .set_key_value_metadata(Some(vec![about]))
+            .build();
+        Ok(ParquetFile(SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))?))
     }
-    group.close()?;
-    writer.close()?;
-    Ok(())
+
+    /// Writes the rows of the table as a row group.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn append(&mut self, table: &Table) -> Result<()> {
+        let mut group = self.0.next_row_group()?;
+        for column in &table.columns {
+            let mut out = group.next_column()?.expect("there are as many columns as fields");
+            write_cells(&column.cells, &mut out)?;
+            out.close()?;
+        }
+        group.close()?;
+        Ok(())
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn finish(self) -> Result<()> {
+        self.0.close()?;
+        Ok(())
+    }
 }
 
 fn field(column: &Column) -> Result<Type> {

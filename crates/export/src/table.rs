@@ -28,6 +28,7 @@ macro_rules! from {
 }
 
 from! {
+    usize => |value| CellValue::Int(i64::try_from(value).ok()),
     u64 => |value| CellValue::Int(i64::try_from(value).ok()),
     u32 => |value| CellValue::Int(Some(i64::from(value))),
     Option<u64> => |value: Option<u64>| CellValue::Int(value.and_then(|value| i64::try_from(value).ok())),
@@ -75,6 +76,15 @@ impl ColumnCells {
             ColumnCells::Bool(cells) => CellValue::Bool(cells[row]),
             ColumnCells::Text(cells) => CellValue::Text(cells[row].clone()),
             ColumnCells::Time(cells) => CellValue::Time(cells[row]),
+        }
+    }
+
+    fn clear(&mut self) {
+        match self {
+            ColumnCells::Int(cells) | ColumnCells::Time(cells) => cells.clear(),
+            ColumnCells::Float(cells) => cells.clear(),
+            ColumnCells::Bool(cells) => cells.clear(),
+            ColumnCells::Text(cells) => cells.clear(),
         }
     }
 
@@ -153,6 +163,12 @@ impl Table {
         }
         assert!(row.next().is_none(), "a row of {} has too many cells", self.name);
         self.rows += 1;
+    }
+
+    /// Removes all rows, but keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.columns.iter_mut().for_each(|column| column.cells.clear());
+        self.rows = 0;
     }
 
     /// Number of rows.

@@ -1,12 +1,14 @@
 //! Tables of the records of logs: descriptions of runs, and events.
 
-use polygraph_report::Log;
+use polygraph_report::LogSource;
+use polygraph_report::facts::ProcessFacts;
 use polygraph_report::lr::end_reason;
 use polygraph_stats::evidence::fact;
-use polygraph_stats::{ErrorKind, Record};
+use polygraph_stats::{ErrorKind, Header, Interval, Xact};
 use serde_json::{Map, json};
 
 use crate::table::{BOOL, CellValue, ColumnSpec, FLOAT, INT, TEXT, TIME, Table};
+use crate::write::{ExportError, TableFile};
 
 /// A log's number among those exported; rows of all tables name it.
 pub(crate) const LOG: ColumnSpec<'static> = ("log", "", "number of the log, from 0: see runs", INT);
@@ -17,17 +19,15 @@ pub(crate) fn seconds(ns: u64) -> f64 {
 }
 
 /// The time of day at `ns` of a log.
-pub(crate) fn time_of_day(log: &Log, ns: u64) -> CellValue {
-    CellValue::Time(i64::try_from((log.log.header.start_unix_ns + ns) / 1000).ok())
+pub(crate) fn time_of_day(header: &Header, ns: u64) -> CellValue {
+    CellValue::Time(i64::try_from((header.start_unix_ns + ns) / 1000).ok())
 }
 
-/// The logs with their numbers.
-pub(crate) fn numbered(logs: &[Log]) -> impl Iterator<Item = (u64, &Log)> {
-    (0..).zip(logs)
-}
+/// A row, and why it cannot be written.
+type Pushed = Result<(), ExportError>;
 
-pub fn runs(logs: &[Log]) -> Table {
-    let mut table = Table::new(
+pub fn runs() -> Table {
+    Table::new(
         "runs",
         "a log: a process of one side",
         [
@@ -47,32 +47,33 @@ pub fn runs(logs: &[Log]) -> Table {
             ("unfinished", "", "unfinished transactions at the end", INT),
             ("missing", "", "what is missing in the log; null if it is complete", TEXT),
         ],
-    );
-    for (number, log) in numbered(logs) {
-        let (header, end) = (&log.log.header, log.log.end());
-        table.push([
-            number.into(),
-            log.name.as_str().into(),
-            header.side.name().into(),
-            header.version.as_str().into(),
-            header.label.as_str().into(),
-            header.workload.as_str().into(),
-            time_of_day(log, 0),
-            header.pid.into(),
-            header.loops.into(),
-            header.offered_rate.into(),
-            header.offered_dhr.map(|ratio| 100.0 * ratio).into(),
-            polygraph_report::text::command(&header.command).into(),
-            end.map(|(reason, _)| end_reason(reason)).into(),
-            end.map(|(_, unfinished)| unfinished).into(),
-            Some(log.log.missing.join("; ")).filter(|missing| !missing.is_empty()).into(),
-        ]);
-    }
-    table
+    )
 }
 
-pub fn settings(logs: &[Log]) -> Table {
-    let mut table = Table::new(
+/// Adds the row of a log.
+pub fn add_run(table: &mut TableFile, number: usize, process: &ProcessFacts) -> Pushed {
+    let header = &process.header;
+    table.push([
+        number.into(),
+        process.log.as_str().into(),
+        header.side.name().into(),
+        header.version.as_str().into(),
+        header.label.as_str().into(),
+        header.workload.as_str().into(),
+        time_of_day(header, 0),
+        header.pid.into(),
+        header.loops.into(),
+        header.offered_rate.into(),
+        header.offered_dhr.map(|ratio| 100.0 * ratio).into(),
+        polygraph_report::text::command(&header.command).into(),
+        process.end.as_ref().map(end_reason).into(),
+        process.unfinished.into(),
+        Some(process.missing.join("; ")).filter(|missing| !missing.is_empty()).into(),
+    ])
+}
+
+pub fn settings() -> Table {
+    Table::new(
         "settings",
         "an effective setting, or a property of the machine",
         [
@@ -81,20 +82,21 @@ pub fn settings(logs: &[Log]) -> Table {
             ("name", "", "name of the setting", TEXT),
             ("value", "", "value of the setting", TEXT),
         ],
-    );
-    for (number, log) in numbered(logs) {
-        let header = &log.log.header;
-        for (kind, pairs) in [("setting", &header.settings), ("environment", &header.environment)] {
-            for (name, value) in pairs {
-                table.push([number.into(), kind.into(), name.as_str().into(), value.as_str().into()]);
-            }
-        }
-    }
-    table
+    )
 }
 
-pub fn phases(logs: &[Log]) -> Table {
-    let mut table = Table::new(
+/// Adds the rows of a log.
+pub fn add_settings(table: &mut TableFile, number: usize, header: &Header) -> Pushed {
+    for (kind, pairs) in [("setting", &header.settings), ("environment", &header.environment)] {
+        for (name, value) in pairs {
+            table.push([number.into(), kind.into(), name.as_str().into(), value.as_str().into()])?;
+        }
+    }
+    Ok(())
+}
+
+pub fn phases() -> Table {
+    Table::new(
         "phases",
         "a phase of a log, planned or not",
         [
@@ -111,40 +113,45 @@ pub fn phases(logs: &[Log]) -> Table {
             ("end_s", "s", "end, since the start of the process; null if the log does not contain it", FLOAT),
             ("complete", "", "whether its goal was met; null if the log does not contain its end", BOOL),
         ],
-    );
-    for (number, log) in numbered(logs) {
-        for (index, plan) in (0u32..).zip(&log.log.header.phases) {
-            let begin = log.log.records.iter().find_map(|record| match record {
-                Record::PhaseBegin { at_ns, phase } if *phase == index => Some(seconds(*at_ns)),
-                _ => None,
-            });
-            let end = log.log.records.iter().find_map(|record| match record {
-                Record::PhaseEnd { at_ns, phase, complete } if *phase == index => {
-                    Some((seconds(*at_ns), *complete))
-                }
-                _ => None,
-            });
-            table.push([
-                number.into(),
-                plan.name.as_str().into(),
-                index.into(),
-                plan.primary.into(),
-                plan.log_stats.into(),
-                plan.duration_s.into(),
-                plan.xactions.into(),
-                plan.fill_bytes.into(),
-                plan.errors.into(),
-                begin.into(),
-                end.map(|(at, _)| at).into(),
-                end.map(|(_, complete)| complete).into(),
-            ]);
-        }
-    }
-    table
+    )
 }
 
-pub fn errors(logs: &[Log]) -> Table {
-    let mut table = Table::new(
+/// When a phase of a log began, when it ended, and whether its goal was met; as far as the log contains it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PhaseTimes {
+    pub begin_ns: Option<u64>,
+    pub end: Option<(u64, bool)>,
+}
+
+/// Adds the rows of a log. `times` are those of its phases by number.
+pub fn add_phases(
+    table: &mut TableFile,
+    number: usize,
+    header: &Header,
+    times: impl Fn(u32) -> PhaseTimes,
+) -> Pushed {
+    for (index, plan) in (0u32..).zip(&header.phases) {
+        let PhaseTimes { begin_ns, end } = times(index);
+        table.push([
+            number.into(),
+            plan.name.as_str().into(),
+            index.into(),
+            plan.primary.into(),
+            plan.log_stats.into(),
+            plan.duration_s.into(),
+            plan.xactions.into(),
+            plan.fill_bytes.into(),
+            plan.errors.into(),
+            begin_ns.map(seconds).into(),
+            end.map(|(at_ns, _)| seconds(at_ns)).into(),
+            end.map(|(_, complete)| complete).into(),
+        ])?;
+    }
+    Ok(())
+}
+
+pub fn errors() -> Table {
+    Table::new(
         "errors",
         "an error class in an interval",
         [
@@ -158,25 +165,25 @@ pub fn errors(logs: &[Log]) -> Table {
             ("fails", "", "true: the error fails the transaction; false: it is only noted", BOOL),
             ("count", "", "number of occurrences", INT),
         ],
-    );
-    for (number, log) in numbered(logs) {
-        for interval in log.log.intervals() {
-            for kind in ErrorKind::all().filter(|&kind| interval.block.errors[kind] > 0) {
-                table.push([
-                    number.into(),
-                    log.phase_name(interval.phase).into(),
-                    seconds(interval.begin_ns).into(),
-                    seconds(interval.end_ns).into(),
-                    kind.number().into(),
-                    kind.name().into(),
-                    kind.nature().word().into(),
-                    kind.fails().into(),
-                    interval.block.errors[kind].into(),
-                ]);
-            }
-        }
+    )
+}
+
+/// Adds the rows of an interval.
+pub fn add_errors(table: &mut TableFile, number: usize, log: &impl LogSource, interval: &Interval) -> Pushed {
+    for kind in ErrorKind::all().filter(|&kind| interval.block.errors[kind] > 0) {
+        table.push([
+            number.into(),
+            log.phase_name(interval.phase).into(),
+            seconds(interval.begin_ns).into(),
+            seconds(interval.end_ns).into(),
+            kind.number().into(),
+            kind.name().into(),
+            kind.nature().word().into(),
+            kind.fails().into(),
+            interval.block.errors[kind].into(),
+        ])?;
     }
-    table
+    Ok(())
 }
 
 /// Facts with columns of their own, and the names of these columns.
@@ -192,7 +199,7 @@ const FACTS: [(&str, &str, &str); 9] = [
     (fact::SEEN, "seen", "actual value"),
 ];
 
-pub fn error_samples(logs: &[Log]) -> Table {
+pub fn error_samples() -> Table {
     let first = [
         LOG,
         ("at_s", "s", "time since the start of the process", FLOAT),
@@ -203,39 +210,37 @@ pub fn error_samples(logs: &[Log]) -> Table {
     ];
     let known = FACTS.iter().map(|&(_, name, text)| (name, "", text, TEXT));
     let rest = [("facts", "", "further facts as a JSON object of lists", TEXT)];
-    let mut table =
-        Table::new("error_samples", "an example of an error", first.into_iter().chain(known).chain(rest));
-    for (number, log) in numbered(logs) {
-        for record in &log.log.records {
-            let Record::ErrorSample { at_ns, kind, detail, facts } = record else { continue };
-            let known =
-                |wanted: &str| facts.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.clone());
-            let mut others = Map::new();
-            for (name, value) in
-                facts.iter().filter(|(name, _)| !FACTS.iter().any(|(known, ..)| known == name))
-            {
-                let list = others.entry(name.clone()).or_insert_with(|| json!([]));
-                list.as_array_mut().into_iter().for_each(|list| list.push(json!(value)));
-            }
-            let first = [
-                number.into(),
-                seconds(*at_ns).into(),
-                time_of_day(log, *at_ns),
-                kind.number().into(),
-                kind.name().into(),
-                detail.as_str().into(),
-            ];
-            let known = FACTS.iter().map(|(name, ..)| CellValue::Text(known(name)));
-            table.push(
-                first.into_iter().chain(known).chain([serde_json::Value::Object(others).to_string().into()]),
-            );
-        }
-    }
-    table
+    Table::new("error_samples", "an example of an error", first.into_iter().chain(known).chain(rest))
 }
 
-pub fn xacts(logs: &[Log]) -> Table {
-    let mut table = Table::new(
+/// Adds the row of an example.
+pub fn add_error_sample(
+    table: &mut TableFile,
+    number: usize,
+    header: &Header,
+    at_ns: u64,
+    (kind, detail, facts): (ErrorKind, &str, &[(String, String)]),
+) -> Pushed {
+    let known = |wanted: &str| facts.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.clone());
+    let mut others = Map::new();
+    for (name, value) in facts.iter().filter(|(name, _)| !FACTS.iter().any(|(known, ..)| known == name)) {
+        let list = others.entry(name.clone()).or_insert_with(|| json!([]));
+        list.as_array_mut().into_iter().for_each(|list| list.push(json!(value)));
+    }
+    let first = [
+        number.into(),
+        seconds(at_ns).into(),
+        time_of_day(header, at_ns),
+        kind.number().into(),
+        kind.name().into(),
+        detail.into(),
+    ];
+    let known = FACTS.iter().map(|(name, ..)| CellValue::Text(known(name)));
+    table.push(first.into_iter().chain(known).chain([serde_json::Value::Object(others).to_string().into()]))
+}
+
+pub fn xacts() -> Table {
+    Table::new(
         "xacts",
         "a transaction of a sample (`StatsSample` of the workload)",
         [
@@ -254,35 +259,40 @@ pub fn xacts(logs: &[Log]) -> Table {
             ("server", "", "number of the server", INT),
             ("ims", "s", "`If-Modified-Since` in seconds since 1970; null for robots", INT),
         ],
-    );
-    for (number, log) in numbered(logs) {
-        for record in &log.log.records {
-            let Record::Xacts { sample, xacts } = record else { continue };
-            for xact in xacts {
-                table.push([
-                    number.into(),
-                    sample.as_str().into(),
-                    Some(xact.id.clone()).filter(|id| !id.is_empty()).into(),
-                    time_of_day(log, xact.ended_ns.saturating_sub(1000 * xact.lifetime_us)),
-                    seconds(xact.ended_ns).into(),
-                    (xact.lifetime_us as f64 * 1e-3).into(),
-                    xact.queued_us.map(|us| us as f64 * 1e-3).into(),
-                    xact.connection.into(),
-                    xact.object.as_str().into(),
-                    xact.size.into(),
-                    Some(u64::from(xact.status)).filter(|&status| status > 0).into(),
-                    xact.robot.into(),
-                    xact.server.into(),
-                    xact.ims.into(),
-                ]);
-            }
-        }
-    }
-    table
+    )
 }
 
-pub fn messages(logs: &[Log]) -> Table {
-    let mut table = Table::new(
+/// Adds the rows of a part of a sample.
+pub fn add_xacts(
+    table: &mut TableFile,
+    number: usize,
+    header: &Header,
+    sample: &str,
+    xacts: &[Xact],
+) -> Pushed {
+    for xact in xacts {
+        table.push([
+            number.into(),
+            sample.into(),
+            Some(xact.id.clone()).filter(|id| !id.is_empty()).into(),
+            time_of_day(header, xact.ended_ns.saturating_sub(1000 * xact.lifetime_us)),
+            seconds(xact.ended_ns).into(),
+            (xact.lifetime_us as f64 * 1e-3).into(),
+            xact.queued_us.map(|us| us as f64 * 1e-3).into(),
+            xact.connection.into(),
+            xact.object.as_str().into(),
+            xact.size.into(),
+            Some(u64::from(xact.status)).filter(|&status| status > 0).into(),
+            xact.robot.into(),
+            xact.server.into(),
+            xact.ims.into(),
+        ])?;
+    }
+    Ok(())
+}
+
+pub fn messages() -> Table {
+    Table::new(
         "messages",
         "a console message, shown or not",
         [
@@ -292,19 +302,22 @@ pub fn messages(logs: &[Log]) -> Table {
             ("level", "", "lowest verbosity level at which it is shown", INT),
             ("text", "", "the message", TEXT),
         ],
-    );
-    for (number, log) in numbered(logs) {
-        for record in &log.log.records {
-            if let Record::Comment { at_ns, level, text } = record {
-                table.push([
-                    number.into(),
-                    seconds(*at_ns).into(),
-                    time_of_day(log, *at_ns),
-                    u64::from(*level).into(),
-                    text.as_str().into(),
-                ]);
-            }
-        }
-    }
-    table
+    )
+}
+
+/// Adds the row of a message.
+pub fn add_message(
+    table: &mut TableFile,
+    number: usize,
+    header: &Header,
+    at_ns: u64,
+    (level, text): (u8, &str),
+) -> Pushed {
+    table.push([
+        number.into(),
+        seconds(at_ns).into(),
+        time_of_day(header, at_ns),
+        u64::from(level).into(),
+        text.into(),
+    ])
 }

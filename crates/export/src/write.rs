@@ -7,9 +7,9 @@ use std::str::FromStr;
 
 use jiff::Timestamp;
 use polygraph_report::text::harmless_cell;
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
-use crate::parquet;
+use crate::parquet::ParquetFile;
 use crate::table::{CellValue, Table};
 
 /// Formats of table files.
@@ -67,37 +67,95 @@ pub enum ExportError {
     },
 }
 
-/// Writes each table to a file of its name in `folder`, which is created if it does not exist, and the description of
-/// their columns to `schema.json`. Files of earlier exports are overwritten. Returns the paths.
-///
-/// # Errors
-/// If a file cannot be written.
-pub fn write(tables: &[Table], folder: &Path, format: Format) -> Result<Vec<PathBuf>, ExportError> {
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| ExportError::Io { path, source }
-    };
-    std::fs::create_dir_all(folder).map_err(failed(folder))?;
-    let mut written = Vec::new();
-    for table in tables {
+/// Maximum number of rows of a table in memory, and of a row group of a Parquet file.
+pub(crate) const MAX_ROWS: usize = 8192;
+
+/// A table that is written part by part: rows are in memory until there are [`MAX_ROWS`] of them.
+pub(crate) struct TableFile {
+    table: Table,
+    path: PathBuf,
+    out: Out,
+    rows: usize,
+}
+
+enum Out {
+    Parquet(ParquetFile),
+    Csv(Box<::csv::Writer<File>>),
+    JsonLines(BufWriter<File>),
+}
+
+impl TableFile {
+    /// Creates the file of a table in `folder`, or empties it.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn create(table: Table, folder: &Path, format: Format) -> Result<TableFile, ExportError> {
         let path = folder.join(format!("{}.{}", table.name, format.extension()));
-        let file = File::create(&path).map_err(failed(&path))?;
-        match format {
+        let file = File::create(&path).map_err(io_error(&path))?;
+        let out = match format {
             Format::Parquet => {
-                let done = parquet::write(table, file);
-                done.map_err(|source| ExportError::Parquet { path: path.clone(), source })?;
+                let created = ParquetFile::create(&table, file);
+                Out::Parquet(created.map_err(|source| ExportError::Parquet { path: path.clone(), source })?)
             }
-            Format::Csv => csv(table, file).map_err(failed(&path))?,
-            Format::JsonLines => json_lines(table, file).map_err(failed(&path))?,
-        }
-        written.push(path);
+            Format::Csv => {
+                let mut out = ::csv::Writer::from_writer(file);
+                let names = table.columns.iter().map(|column| harmless_cell(&column.name).into_owned());
+                out.write_record(names).map_err(|e| io_error(&path)(e.into()))?;
+                Out::Csv(Box::new(out))
+            }
+            Format::JsonLines => Out::JsonLines(BufWriter::new(file)),
+        };
+        Ok(TableFile { table, path, out, rows: 0 })
     }
-    let path = folder.join("schema.json");
-    let schema: Vec<_> = tables.iter().map(Table::schema).collect();
-    let text = serde_json::to_string_pretty(&schema).map_err(io::Error::from);
-    text.and_then(|text| std::fs::write(&path, text + "\n")).map_err(failed(&path))?;
-    written.push(path);
-    Ok(written)
+
+    /// Appends a row.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn push(&mut self, row: impl IntoIterator<Item = CellValue>) -> Result<(), ExportError> {
+        self.table.push(row);
+        if self.table.rows() < MAX_ROWS { Ok(()) } else { self.write() }
+    }
+
+    fn write(&mut self) -> Result<(), ExportError> {
+        let TableFile { table, path, out, rows } = self;
+        match out {
+            Out::Parquet(out) => {
+                out.append(table).map_err(|source| ExportError::Parquet { path: path.clone(), source })?;
+            }
+            Out::Csv(out) => csv(table, out).map_err(io_error(path))?,
+            Out::JsonLines(out) => json_lines(table, out).map_err(io_error(path))?,
+        }
+        *rows += table.rows();
+        table.clear();
+        Ok(())
+    }
+
+    /// Writes the remaining rows. Returns the number of all rows and the description of the table.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn finish(mut self) -> Result<(usize, Value), ExportError> {
+        // A table without rows gets a row group without rows.
+        if self.table.rows() > 0 || self.rows == 0 {
+            self.write()?;
+        }
+        let TableFile { table, path, out, rows } = self;
+        match out {
+            Out::Parquet(out) => {
+                out.finish().map_err(|source| ExportError::Parquet { path: path.clone(), source })?;
+            }
+            Out::Csv(mut out) => out.flush().map_err(io_error(&path))?,
+            Out::JsonLines(mut out) => out.flush().map_err(io_error(&path))?,
+        }
+        Ok((rows, table.schema()))
+    }
+}
+
+/// The error of a file.
+pub(crate) fn io_error(path: &Path) -> impl FnOnce(io::Error) -> ExportError {
+    let path = path.to_owned();
+    move |source| ExportError::Io { path, source }
 }
 
 /// ISO 8601 in UTC, with microseconds.
@@ -106,9 +164,7 @@ fn time(us: i64) -> String {
     format!("{time:.6}")
 }
 
-fn csv(table: &Table, file: File) -> io::Result<()> {
-    let mut out = ::csv::Writer::from_writer(file);
-    out.write_record(table.columns.iter().map(|column| harmless_cell(&column.name).into_owned()))?;
+fn csv(table: &Table, out: &mut ::csv::Writer<File>) -> io::Result<()> {
     for row in 0..table.rows() {
         out.write_record(table.columns.iter().map(|column| match column.cells.at(row) {
             CellValue::Int(value) => value.map_or_else(String::new, |value| value.to_string()),
@@ -118,11 +174,10 @@ fn csv(table: &Table, file: File) -> io::Result<()> {
             CellValue::Time(value) => value.map_or_else(String::new, time),
         }))?;
     }
-    out.flush()
+    Ok(())
 }
 
-fn json_lines(table: &Table, file: File) -> io::Result<()> {
-    let mut out = BufWriter::new(file);
+fn json_lines(table: &Table, out: &mut impl Write) -> io::Result<()> {
     for row in 0..table.rows() {
         let cell = |value| match value {
             CellValue::Int(value) => json!(value),
@@ -133,8 +188,8 @@ fn json_lines(table: &Table, file: File) -> io::Result<()> {
         };
         let object: Map<_, _> =
             table.columns.iter().map(|column| (column.name.clone(), cell(column.cells.at(row)))).collect();
-        serde_json::to_writer(&mut out, &object)?;
+        serde_json::to_writer(&mut *out, &object)?;
         out.write_all(b"\n")?;
     }
-    out.flush()
+    Ok(())
 }

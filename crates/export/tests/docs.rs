@@ -5,7 +5,7 @@ use std::path::Path;
 
 fn tables() -> String {
     let mut text = String::from("| table | contents of a row | columns |\n|---|---|---|\n");
-    for table in polygraph_export::tables(&[]) {
+    for table in polygraph_export::tables() {
         let _ = writeln!(text, "| `{}` | {} | {} |", table.name, table.definition, table.columns.len());
     }
     text

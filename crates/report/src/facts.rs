@@ -79,10 +79,23 @@ pub struct ProcessFacts {
     pub last_s: f64,
     /// Longest interval in seconds.
     pub interval_s: f64,
+    /// When the intervals of the log were, in their order.
+    pub intervals: Vec<IntervalTime>,
     /// Missing parts of the log, in sentences.
     pub missing: Vec<String>,
     /// Stalls of the process, in seconds since the start of the run.
     pub stalls: Vec<(f64, f64)>,
+}
+
+/// When an interval was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IntervalTime {
+    /// Index of its phase in the plan.
+    pub phase: u32,
+    /// Start of the interval, in nanoseconds since the start of the process.
+    pub begin_ns: u64,
+    /// End of the interval, in nanoseconds since the start of the process.
+    pub end_ns: u64,
 }
 
 /// An example of an error.

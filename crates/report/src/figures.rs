@@ -25,7 +25,7 @@ mod table;
 mod transactions;
 mod values;
 
-pub use run::{RunFigures, of_any_run, of_contents, of_run};
+pub use run::{RunFigures, of_any_run, of_contents, of_run, of_statuses};
 pub(crate) use transactions::SPECIAL;
 pub use values::{BinRow, Values};
 

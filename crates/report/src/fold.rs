@@ -1,17 +1,17 @@
 //! Folds the logs of one run into the facts from which verdict, reports and tables are made.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
-use polygraph_stats::Side;
 use polygraph_stats::log::LogError;
+use polygraph_stats::{LogFile, Record, Side};
 
 use crate::facts::{Headline, OriginGone, PhaseFacts, RunFacts, SideFacts};
 use crate::gather;
 use crate::judge::judge;
-use crate::log::Log;
 use crate::scope::Scope;
 use crate::series;
-use crate::source::RecordSource;
+use crate::source::{LogSource, of_side};
 use crate::verdict::Verdict;
 
 /// Why logs cannot be folded.
@@ -27,8 +27,42 @@ pub enum FoldError {
 ///
 /// # Errors
 /// If there are no logs.
-pub fn fold(logs: &[Log]) -> Result<RunFacts, FoldError> {
-    fold_sources(logs.iter().map(RecordSource::memory).collect())
+pub fn fold<S: LogSource>(logs: &[S]) -> Result<RunFacts, FoldError> {
+    let start_unix_ns = start_of(logs).ok_or(FoldError::NoLogs)?;
+    let end_s = |log: &S| {
+        let behind_ns = log.header().start_unix_ns - start_unix_ns;
+        (behind_ns + log.extent_ns()) as f64 * 1e-9
+    };
+    let window_s = series::window_s(logs.iter().map(end_s).fold(0.0, f64::max));
+    let robots_end_s = of_side(logs, Side::Client).into_iter().map(end_s).reduce(f64::max);
+    let server = gather::side(logs, Side::Server, start_unix_ns, window_s, None);
+    let origin_gone = server.as_ref().zip(robots_end_s).and_then(|(side, end_s)| first_gone(side, end_s));
+    let sound_until_s = origin_gone.as_ref().map(|gone| gone.at_s - CLOCKS_APART_S);
+    let client = gather::side(logs, Side::Client, start_unix_ns, window_s, sound_until_s);
+    let headline = client.as_ref().or(server.as_ref()).and_then(headline);
+    let device = !client.as_ref().is_some_and(|client| asked_directly(client, server.as_ref()));
+    let mut facts = RunFacts {
+        start_unix_ns,
+        client,
+        server,
+        headline,
+        origin_gone,
+        device,
+        verdict: Verdict::default(),
+    };
+    facts.verdict = judge(&facts);
+    Ok(facts)
+}
+
+/// When the first process started, in nanoseconds since 1970.
+fn start_of<S: LogSource>(logs: &[S]) -> Option<u64> {
+    logs.iter().map(|log| log.header().start_unix_ns).min()
+}
+
+/// Folds logs one after the other, phase by phase, without series and verdict. `each` sees all records with the number
+/// of their log, in order.
+pub fn fold_in_turn<S: LogSource>(logs: &[S], each: impl FnMut(usize, Cow<'_, Record>)) -> Vec<SideFacts> {
+    gather::in_turn(logs, start_of(logs).unwrap_or(0), each)
 }
 
 /// Why files cannot be folded.
@@ -47,38 +81,8 @@ pub enum FileError {
 /// # Errors
 /// If a log is unreadable, or there are no logs.
 pub fn fold_files(paths: &[PathBuf]) -> Result<RunFacts, FileError> {
-    let sources = paths.iter().map(|path| RecordSource::open(path)).collect::<Result<_, _>>()?;
-    Ok(fold_sources(sources)?)
-}
-
-fn fold_sources(sources: Vec<RecordSource<'_>>) -> Result<RunFacts, FoldError> {
-    let starts = sources.iter().map(|source| source.header().start_unix_ns);
-    let start_unix_ns = starts.min().ok_or(FoldError::NoLogs)?;
-    let end_s = |source: &RecordSource<'_>| {
-        let behind_ns = source.header().start_unix_ns - start_unix_ns;
-        (behind_ns + source.extent_ns()) as f64 * 1e-9
-    };
-    let window_s = series::window_s(sources.iter().map(end_s).fold(0.0, f64::max));
-    let (clients, servers): (Vec<_>, Vec<_>) =
-        sources.into_iter().partition(|source: &RecordSource<'_>| source.header().side == Side::Client);
-    let robots_end_s = clients.iter().map(end_s).reduce(f64::max);
-    let server = gather::side(servers, Side::Server, start_unix_ns, window_s, None);
-    let origin_gone = server.as_ref().zip(robots_end_s).and_then(|(side, end_s)| first_gone(side, end_s));
-    let sound_until_s = origin_gone.as_ref().map(|gone| gone.at_s - CLOCKS_APART_S);
-    let client = gather::side(clients, Side::Client, start_unix_ns, window_s, sound_until_s);
-    let headline = client.as_ref().or(server.as_ref()).and_then(headline);
-    let device = !client.as_ref().is_some_and(|client| asked_directly(client, server.as_ref()));
-    let mut facts = RunFacts {
-        start_unix_ns,
-        client,
-        server,
-        headline,
-        origin_gone,
-        device,
-        verdict: Verdict::default(),
-    };
-    facts.verdict = judge(&facts);
-    Ok(facts)
+    let logs = paths.iter().map(|path| LogFile::open(path)).collect::<Result<Vec<_>, _>>()?;
+    Ok(fold(&logs)?)
 }
 
 /// Maximum difference, in seconds, between the clocks of two hosts that is tolerated when events are ordered.
@@ -107,13 +111,6 @@ fn asked_directly(client: &SideFacts, server: Option<&SideFacts>) -> bool {
             && listening.is_some()
             && process.setting("origins") == listening
     })
-}
-
-/// The phases of logs of one side, merged by name, in the order of the plans.
-pub(crate) fn fold_phases(logs: &[&Log], start_unix_ns: u64) -> Vec<PhaseFacts> {
-    let Some(side) = logs.first().map(|log| log.log.header.side) else { return Vec::new() };
-    let sources = logs.iter().map(|log| RecordSource::memory(log)).collect();
-    gather::side(sources, side, start_unix_ns, f64::INFINITY, None).map_or_else(Vec::new, |side| side.phases)
 }
 
 /// Headline figures come from the primary phases. If none of them counted anything, the last phase with the

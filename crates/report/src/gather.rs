@@ -1,8 +1,8 @@
 //! One walk over the records of the logs of one side: phases, series, samples, ends.
 //!
 //! Records of several logs are processed in order of time, so a window of the series is complete when the first
-//! interval of a later window arrives. Only one window, and the statistics of each log by phase, are in memory at a
-//! time.
+//! interval of a later window arrives. One record of each log, one window, and the statistics of each log in the current
+//! phase are in memory at a time; those of earlier phases are packed.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,31 +10,26 @@ use std::collections::BTreeMap;
 use polygraph_stats::stall::Stall;
 use polygraph_stats::{EndReason, Interval, Record, Side};
 
-use crate::facts::{ErrorExample, PhaseEnd, PhaseFacts, ProcessFacts, SideFacts};
+use crate::facts::{ErrorExample, IntervalTime, PhaseEnd, PhaseFacts, ProcessFacts, SideFacts};
 use crate::scope::{PhaseGoals, Scope, ScopeBuilder};
 use crate::series::SeriesBuilder;
-use crate::source::RecordSource;
+use crate::source::{LogSource, RecordSource, of_side, offset_s};
 
 /// Examples kept of each class of errors.
 const SAMPLES_PER_KIND: usize = 3;
 
 /// The facts of one side. `window_s` is the length of the windows of the series; statistics until `sound_until_s` are
 /// also kept separately. `None` without logs of that side.
-pub(crate) fn side(
-    sources: Vec<RecordSource<'_>>,
+pub(crate) fn side<S: LogSource>(
+    logs: &[S],
     side: Side,
     start_unix_ns: u64,
     window_s: f64,
     sound_until_s: Option<f64>,
 ) -> Option<SideFacts> {
-    let mut logs: Vec<OneLog<'_>> = sources
-        .into_iter()
-        .filter(|source| source.header().side == side)
-        .map(|source| OneLog::new(source, start_unix_ns, sound_until_s))
-        .collect();
-    if logs.is_empty() {
-        return None;
-    }
+    let mut logs: Vec<OneLog<'_, S>> =
+        of_side(logs, side).into_iter().map(|log| OneLog::new(log, start_unix_ns, sound_until_s)).collect();
+    logs.iter_mut().for_each(OneLog::advance);
     let mut windows = SeriesBuilder::new(window_s);
     while let Some((at_s, index)) = earliest(&logs) {
         let log = &mut logs[index];
@@ -42,6 +37,41 @@ pub(crate) fn side(
             windows.add(at_s, index, interval);
         }
         log.take();
+    }
+    facts(logs, side, windows)
+}
+
+/// The facts of all sides except series, from a walk over one log after the other. `each` sees all records with the
+/// number of their log.
+pub(crate) fn in_turn<S: LogSource>(
+    logs: &[S],
+    start_unix_ns: u64,
+    mut each: impl FnMut(usize, Cow<'_, Record>),
+) -> Vec<SideFacts> {
+    let mut sides: [Vec<OneLog<'_, S>>; 2] = [Vec::new(), Vec::new()];
+    for (number, log) in logs.iter().enumerate() {
+        let mut one = OneLog::new(log, start_unix_ns, None);
+        while let Some(record) = one.records.next() {
+            one.add(&record);
+            each(number, record);
+        }
+        one.pack(None);
+        sides[usize::from(log.header().side == Side::Server)].push(one);
+    }
+    let [clients, servers] = sides;
+    [(clients, Side::Client), (servers, Side::Server)]
+        .into_iter()
+        .filter_map(|(logs, side)| facts(logs, side, SeriesBuilder::new(f64::INFINITY)))
+        .collect()
+}
+
+fn facts<S: LogSource>(
+    mut logs: Vec<OneLog<'_, S>>,
+    side: Side,
+    windows: SeriesBuilder,
+) -> Option<SideFacts> {
+    if logs.is_empty() {
+        return None;
     }
     let samples = samples(&mut logs);
     let phases = phases(&mut logs);
@@ -56,7 +86,7 @@ pub(crate) fn side(
 }
 
 /// The log with the earliest next interval, and the middle of that interval.
-fn earliest(logs: &[OneLog<'_>]) -> Option<(f64, usize)> {
+fn earliest<S: LogSource>(logs: &[OneLog<'_, S>]) -> Option<(f64, usize)> {
     let next = logs.iter().enumerate().filter_map(|(index, log)| Some((log.next_middle_s()?, index)));
     next.min_by(|a, b| a.0.total_cmp(&b.0))
 }
@@ -75,8 +105,9 @@ struct PhaseOfLog {
 }
 
 /// A log that is being read.
-struct OneLog<'a> {
-    source: RecordSource<'a>,
+struct OneLog<'a, S> {
+    log: &'a S,
+    records: RecordSource<'a>,
     /// Seconds between the start of the run and the start of the process.
     offset_s: f64,
     /// Statistics until this time are kept separately.
@@ -87,29 +118,32 @@ struct OneLog<'a> {
     next: Option<Cow<'a, Record>>,
     /// Phases by number.
     parts: BTreeMap<u32, PhaseOfLog>,
+    /// The phase of the last interval.
+    current: Option<u32>,
+    intervals: Vec<IntervalTime>,
     samples: Vec<ErrorExample>,
     stalls: Vec<Stall>,
     end: Option<(EndReason, u64)>,
     last_ns: u64,
 }
 
-impl<'a> OneLog<'a> {
-    fn new(source: RecordSource<'a>, start_unix_ns: u64, sound_until_s: Option<f64>) -> OneLog<'a> {
-        let offset_s = source.header().start_unix_ns.saturating_sub(start_unix_ns) as f64 * 1e-9;
-        let mut log = OneLog {
-            source,
-            offset_s,
+impl<'a, S: LogSource> OneLog<'a, S> {
+    fn new(log: &'a S, start_unix_ns: u64, sound_until_s: Option<f64>) -> OneLog<'a, S> {
+        OneLog {
+            log,
+            records: log.records(),
+            offset_s: offset_s(log.header(), start_unix_ns),
             sound_until_s,
             interval_s: 0.0,
             next: None,
             parts: BTreeMap::new(),
+            current: None,
+            intervals: Vec::new(),
             samples: Vec::new(),
             stalls: Vec::new(),
             end: None,
             last_ns: 0,
-        };
-        log.advance();
-        log
+        }
     }
 
     fn next_middle_s(&self) -> Option<f64> {
@@ -121,16 +155,40 @@ impl<'a> OneLog<'a> {
 
     /// Counts the next interval, and reads the one after it.
     fn take(&mut self) {
-        if let Some(record) = self.next.take()
-            && let Record::Interval(interval) = &*record
-        {
-            self.count(interval);
+        if let Some(record) = self.next.take() {
+            self.add(&record);
         }
         self.advance();
     }
 
+    /// Processes records up to the next interval. At the end, no phase grows any longer.
+    fn advance(&mut self) {
+        while let Some(record) = self.records.next() {
+            if matches!(*record, Record::Interval(_)) {
+                self.next = Some(record);
+                return;
+            }
+            self.add(&record);
+        }
+        self.pack(None);
+    }
+
+    /// Packs the phase that intervals belonged to so far, if the next one belongs to another.
+    fn pack(&mut self, next: Option<u32>) {
+        if self.current != next
+            && let Some(part) = self.current.and_then(|phase| self.parts.get_mut(&phase))
+        {
+            part.counted.pack();
+            part.sound.pack();
+        }
+        self.current = next;
+    }
+
     fn count(&mut self, interval: &Interval) {
+        self.pack(Some(interval.phase));
         let end_s = self.offset_s + interval.end_ns as f64 * 1e-9;
+        let &Interval { phase, begin_ns, end_ns, .. } = interval;
+        self.intervals.push(IntervalTime { phase, begin_ns, end_ns });
         let sound = self.sound_until_s.is_some_and(|until| end_s <= until);
         self.interval_s = self.interval_s.max(interval.seconds());
         let part = self.parts.entry(interval.phase).or_default();
@@ -144,39 +202,32 @@ impl<'a> OneLog<'a> {
         self.last_ns = interval.end_ns;
     }
 
-    /// Processes records up to the next interval.
-    fn advance(&mut self) {
-        while let Some(record) = self.source.next() {
-            match &*record {
-                Record::Interval(_) => {
-                    self.next = Some(record);
-                    return;
-                }
-                Record::PhaseBegin { at_ns, phase } => {
-                    self.parts.entry(*phase).or_default().begun_ns = Some(*at_ns);
-                }
-                Record::PhaseEnd { at_ns, phase, complete } => {
-                    self.parts.entry(*phase).or_default().ended = Some((*at_ns, *complete));
-                }
-                Record::ErrorSample { at_ns, kind, detail, facts } => {
-                    let at_s = self.offset_s + *at_ns as f64 * 1e-9;
-                    self.samples.push(ErrorExample {
-                        at_s,
-                        kind: *kind,
-                        detail: detail.clone(),
-                        facts: facts.clone(),
-                    });
-                }
-                Record::Stall(stall) => self.stalls.push(*stall),
-                Record::End { reason, unfinished, .. } => self.end = Some((reason.clone(), *unfinished)),
-                _ => {}
+    fn add(&mut self, record: &Record) {
+        match record {
+            Record::Interval(interval) => self.count(interval),
+            Record::PhaseBegin { at_ns, phase } => {
+                self.parts.entry(*phase).or_default().begun_ns = Some(*at_ns);
             }
+            Record::PhaseEnd { at_ns, phase, complete } => {
+                self.parts.entry(*phase).or_default().ended = Some((*at_ns, *complete));
+            }
+            Record::ErrorSample { at_ns, kind, detail, facts } => {
+                let at_s = self.offset_s + *at_ns as f64 * 1e-9;
+                self.samples.push(ErrorExample {
+                    at_s,
+                    kind: *kind,
+                    detail: detail.clone(),
+                    facts: facts.clone(),
+                });
+            }
+            Record::Stall(stall) => self.stalls.push(*stall),
+            Record::End { reason, unfinished, .. } => self.end = Some((reason.clone(), *unfinished)),
+            _ => {}
         }
     }
 
-    /// The name of a phase; a log without a plan has one phase `dflt`.
     fn phase_name(&self, phase: u32) -> &str {
-        self.source.header().phases.get(phase as usize).map_or("dflt", |plan| &plan.name)
+        self.log.phase_name(phase)
     }
 
     /// The facts of the phase with this name.
@@ -191,23 +242,24 @@ impl<'a> OneLog<'a> {
         let stalls = Stall::united(self.stalls);
         let stalls = stalls.iter().map(|stall| (at_s(stall.begin_ns), at_s(stall.end_ns))).collect();
         ProcessFacts {
-            log: self.source.name().to_owned(),
-            header: self.source.header().clone(),
+            log: self.log.name().to_owned(),
+            header: self.log.header().clone(),
             end,
             unfinished,
             last_s: self.offset_s + self.last_ns as f64 * 1e-9,
             interval_s: self.interval_s,
-            missing: self.source.missing(),
+            intervals: self.intervals,
+            missing: self.records.missing().to_owned(),
             stalls,
         }
     }
 }
 
 /// The phases of all logs, merged by name, in the order of the plans.
-fn phases(logs: &mut [OneLog<'_>]) -> Vec<PhaseFacts> {
+fn phases<S: LogSource>(logs: &mut [OneLog<'_, S>]) -> Vec<PhaseFacts> {
     let mut names: Vec<String> = Vec::new();
     for log in &*logs {
-        let planned = log.source.header().phases.iter().map(|plan| plan.name.as_str());
+        let planned = log.log.header().phases.iter().map(|plan| plan.name.as_str());
         let used = log.parts.iter().filter(|(_, part)| part.first_ns.is_some());
         for name in planned.chain(used.map(|(phase, _)| log.phase_name(*phase))) {
             if !names.iter().any(|known| known == name) {
@@ -218,7 +270,7 @@ fn phases(logs: &mut [OneLog<'_>]) -> Vec<PhaseFacts> {
     names.into_iter().map(|name| phase(logs, name)).collect()
 }
 
-fn phase(logs: &mut [OneLog<'_>], name: String) -> PhaseFacts {
+fn phase<S: LogSource>(logs: &mut [OneLog<'_, S>], name: String) -> PhaseFacts {
     let taken: Vec<(f64, &PhaseOfLog)> =
         logs.iter().filter_map(|log| Some((log.offset_s, log.part(&name)?))).collect();
     let at = |offset_s: f64, ns: u64| offset_s + ns as f64 * 1e-9;
@@ -228,7 +280,7 @@ fn phase(logs: &mut [OneLog<'_>], name: String) -> PhaseFacts {
     let lost_s = taken.iter().map(|(_, part)| part.lost_s()).fold(0.0, f64::max);
     let end = logs.iter().map(|log| log.part(&name).map_or(PhaseEnd::NotReached, PhaseOfLog::end)).max();
     let plans: Vec<_> =
-        logs.iter().flat_map(|log| &log.source.header().phases).filter(|plan| plan.name == name).collect();
+        logs.iter().flat_map(|log| &log.log.header().phases).filter(|plan| plan.name == name).collect();
     let (primary, goal_duration_s, goal_xactions) = (
         plans.iter().any(|plan| plan.primary),
         plans.iter().filter_map(|plan| plan.duration_s).reduce(f64::max),
@@ -239,7 +291,7 @@ fn phase(logs: &mut [OneLog<'_>], name: String) -> PhaseFacts {
         let number = log.parts.keys().copied().find(|&phase| log.phase_name(phase) == name)?;
         let part = log.parts.get_mut(&number).filter(|part| part.first_ns.is_some())?;
         let counted = std::mem::take(&mut part.counted).scope();
-        let planned = log.source.header().phases.get(number as usize);
+        let planned = log.log.header().phases.get(number as usize);
         let plan = planned
             .map_or_else(|| PhaseGoals { name: name.clone(), ..PhaseGoals::default() }, PhaseGoals::from);
         Some(Scope { plan: Some(plan), ..counted })
@@ -285,7 +337,7 @@ impl PhaseOfLog {
 }
 
 /// The first examples of each class.
-fn samples(logs: &mut [OneLog<'_>]) -> Vec<ErrorExample> {
+fn samples<S: LogSource>(logs: &mut [OneLog<'_, S>]) -> Vec<ErrorExample> {
     let mut all: Vec<ErrorExample> =
         logs.iter_mut().flat_map(|log| std::mem::take(&mut log.samples)).collect();
     all.sort_by(|a, b| a.kind.cmp(&b.kind).then(a.at_s.total_cmp(&b.at_s)));

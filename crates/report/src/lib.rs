@@ -42,7 +42,7 @@ pub mod scope;
 pub mod series;
 pub mod side_summary;
 pub mod so_far;
-mod source;
+pub mod source;
 pub mod summary;
 pub mod text;
 pub mod threshold;
@@ -50,7 +50,7 @@ pub mod verdict;
 mod whole;
 
 pub use facts::RunFacts;
-pub use fold::{fold, fold_files};
+pub use fold::{fold, fold_files, fold_in_turn};
 pub use html::{Extras, html, write_html, write_report, write_report_with};
 pub use judge::CONTENTS_MARK;
 pub use log::Log;
@@ -58,9 +58,10 @@ pub use lr::lr;
 pub use ltrace::ltrace;
 pub use lx::lx;
 pub use scope::Scope;
+pub use source::LogSource;
 pub use summary::summary_text;
 pub use verdict::{Verdict, VerdictOutcome};
-pub use whole::write_whole;
+pub use whole::{write_whole, write_whole_with};
 
 #[cfg(test)]
 mod testlog;

@@ -4,7 +4,7 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 
 use polygraph_stats::log::LogError;
-use polygraph_stats::{Header, LogReader, ReadLog, Side};
+use polygraph_stats::{Header, LogReader, ReadLog};
 
 /// A log and its origin.
 #[derive(Debug)]
@@ -40,19 +40,4 @@ impl Log {
     pub fn header(path: &Path) -> Result<Header, LogError> {
         ReadLog::header(&mut LogReader::open(path)?, &path.display().to_string())
     }
-
-    /// The name of a phase; a log without a plan has one phase `dflt`.
-    pub fn phase_name(&self, phase: u32) -> &str {
-        self.log.header.phases.get(phase as usize).map_or("dflt", |plan| &plan.name)
-    }
-}
-
-/// The logs of one side.
-pub(crate) fn of_side(logs: &[Log], side: Side) -> Vec<&Log> {
-    logs.iter().filter(|log| log.log.header.side == side).collect()
-}
-
-/// Seconds between the start of the run and the start of a log.
-pub(crate) fn offset_s(log: &Log, start_unix_ns: u64) -> f64 {
-    log.log.header.start_unix_ns.saturating_sub(start_unix_ns) as f64 * 1e-9
 }

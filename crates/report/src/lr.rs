@@ -1,14 +1,16 @@
 //! A log in readable form: a description of the run, then all records, then the missing parts.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io::{self, Write};
 
 use polygraph_stats::{EndReason, Header, Record, Xact};
 
 use crate::console::{ConsoleForm, ConsoleLine, ConsoleSpan, stamp};
 use crate::figures::value;
-use crate::fold::fold_phases;
-use crate::log::Log;
-use crate::scope::Scope;
+use crate::fold::fold_in_turn;
+use crate::scope::{Scope, ScopeBuilder};
+use crate::source::{LogSource, phase_name};
 use crate::text::{duration, time_of_day};
 
 /// What [`lr`] shows.
@@ -28,48 +30,64 @@ impl Default for LrOptions {
     }
 }
 
-/// Dumps logs, each with its name on top if there are several.
-pub fn lr(logs: &[Log], options: LrOptions) -> String {
-    let mut out = String::new();
+/// Dumps logs to `out`, each with its name on top if there are several. Returns what is missing in them, in sentences.
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn lr<S: LogSource>(logs: &[S], options: LrOptions, out: &mut dyn Write) -> io::Result<Vec<String>> {
+    let mut missing = Vec::new();
     for log in logs {
         if logs.len() > 1 {
-            let _ = writeln!(out, "==> {} <==", log.name);
+            writeln!(out, "==> {} <==", log.name())?;
         }
-        match options.phases {
-            true => phases(&mut out, log),
-            false => dump(&mut out, log, options),
-        }
+        missing.extend(match options.phases {
+            true => phases(out, log)?,
+            false => dump(out, log, options)?,
+        });
     }
-    out
+    Ok(missing)
 }
 
 /// A line for each phase that counted something.
-fn phases(out: &mut String, log: &Log) {
-    for phase in fold_phases(&[log], log.log.header.start_unix_ns) {
-        if let Some(scope) = &phase.scope {
-            let count = |name| value(name, scope).unwrap_or(0.0);
-            let (hits, misses, errors) =
-                (count("hit.size.count"), count("miss.size.count"), count("err_cnt"));
-            let _ = writeln!(out, "{}: {hits} hits, {misses} misses, {errors} errors", phase.name);
+fn phases(out: &mut dyn Write, log: &impl LogSource) -> io::Result<Vec<String>> {
+    let mut missing = Vec::new();
+    for side in fold_in_turn(&[log], |_, _| {}) {
+        for phase in side.phases {
+            if let Some(scope) = &phase.scope {
+                let count = |name| value(name, scope).unwrap_or(0.0);
+                let (hits, misses, errors) =
+                    (count("hit.size.count"), count("miss.size.count"), count("err_cnt"));
+                writeln!(out, "{}: {hits} hits, {misses} misses, {errors} errors", phase.name)?;
+            }
         }
+        missing.extend(side.processes.into_iter().flat_map(|process| process.missing));
     }
+    Ok(missing)
 }
 
-fn dump(out: &mut String, log: &Log, options: LrOptions) {
-    header(out, &log.log.header);
-    let _ = writeln!(out, "{}", ConsoleLine::header(options.form));
-    let mut ok_so_far = 0;
-    for record in &log.log.records {
-        if let Record::Interval(interval) = record {
-            ok_so_far += interval.block.ok_count();
-        }
-        if let Some(text) = line(log, record, ok_so_far, options) {
-            let _ = writeln!(out, "{text}");
+fn dump(out: &mut dyn Write, log: &impl LogSource, options: LrOptions) -> io::Result<Vec<String>> {
+    let mut head = String::new();
+    header(&mut head, log.header());
+    writeln!(out, "{head}{}", ConsoleLine::header(options.form))?;
+    let mut so_far = SoFar::default();
+    let mut records = log.records();
+    for record in &mut records {
+        if let Some(text) = line(log.header(), record.into_owned(), &mut so_far, options) {
+            writeln!(out, "{text}")?;
         }
     }
-    for missing in &log.log.missing {
-        let _ = writeln!(out, "missing: {missing}");
+    for missing in records.missing() {
+        writeln!(out, "missing: {missing}")?;
     }
+    Ok(records.missing().to_owned())
+}
+
+/// What earlier records of a log have counted.
+#[derive(Default)]
+struct SoFar {
+    ok: u64,
+    /// Phases that have begun and not ended.
+    phases: BTreeMap<u32, ScopeBuilder>,
 }
 
 fn header(out: &mut String, header: &Header) {
@@ -115,12 +133,11 @@ fn header(out: &mut String, header: &Header) {
 }
 
 /// The line of a record; `None` for comments that are not to be shown.
-fn line(log: &Log, record: &Record, ok_so_far: u64, options: LrOptions) -> Option<String> {
-    let header = &log.log.header;
-    let statistics = |span, phase: u32, at_ns: u64, scope: &Scope| {
+fn line(header: &Header, record: Record, so_far: &mut SoFar, options: LrOptions) -> Option<String> {
+    let statistics = |span, phase: u32, at_ns: u64, ok_so_far: u64, scope: &Scope| {
         ConsoleLine {
             span,
-            phase: log.phase_name(phase),
+            phase: phase_name(header, phase),
             at_s: at_ns as f64 * 1e-9,
             start_unix_ns: header.start_unix_ns,
             ok_so_far,
@@ -132,36 +149,39 @@ fn line(log: &Log, record: &Record, ok_so_far: u64, options: LrOptions) -> Optio
     match record {
         Record::Header(_) => said(0, "a second header".into()),
         Record::PhaseBegin { at_ns, phase } => {
-            said(*at_ns, format!("phase {} begins", log.phase_name(*phase)))
+            said(at_ns, format!("phase {} begins", phase_name(header, phase)))
         }
         Record::Interval(interval) => {
-            let scope = Scope::of_intervals([&**interval]);
-            Some(statistics(ConsoleSpan::Interval, interval.phase, interval.end_ns, &scope))
+            so_far.ok += interval.block.ok_count();
+            so_far.phases.entry(interval.phase).or_default().add(&interval);
+            let (phase, end_ns) = (interval.phase, interval.end_ns);
+            let scope = Scope::of_interval(*interval);
+            Some(statistics(ConsoleSpan::Interval, phase, end_ns, so_far.ok, &scope))
         }
         Record::PhaseEnd { at_ns, phase, complete } => {
-            let scope = Scope::of_intervals(log.log.intervals().filter(|interval| interval.phase == *phase));
-            let cut = if *complete { "" } else { " (cut short)" };
-            Some(statistics(ConsoleSpan::Phase, *phase, *at_ns, &scope) + cut)
+            let scope = so_far.phases.remove(&phase).unwrap_or_default().scope();
+            let cut = if complete { "" } else { " (cut short)" };
+            Some(statistics(ConsoleSpan::Phase, phase, at_ns, so_far.ok, &scope) + cut)
         }
         Record::Comment { at_ns, level, text } => {
-            (*level <= options.verbosity).then(|| stamp(*at_ns as f64 * 1e-9) + text)
+            (level <= options.verbosity).then(|| stamp(at_ns as f64 * 1e-9) + &text)
         }
         Record::ErrorSample { at_ns, kind, detail, facts } => {
             let mut text = format!("error: ({}) {}: {detail}", kind.number(), kind.text());
             for (name, value) in facts {
                 let _ = write!(text, "\n        {name}: {value}");
             }
-            said(*at_ns, text)
+            said(at_ns, text)
         }
         Record::Xacts { sample, xacts } => {
-            let lines: Vec<String> = xacts.iter().map(|xact| xact_line(sample, xact)).collect();
+            let lines: Vec<String> = xacts.iter().map(|xact| xact_line(&sample, xact)).collect();
             (!lines.is_empty()).then(|| lines.join("\n"))
         }
         Record::Stall(stall) => {
             said(stall.begin_ns, format!("{} loops stalled for {:.3} s", stall.loops, stall.seconds()))
         }
         Record::End { at_ns, reason, unfinished } => {
-            said(*at_ns, format!("end: {}; {unfinished} transactions unfinished", end_reason(reason)))
+            said(at_ns, format!("end: {}; {unfinished} transactions unfinished", end_reason(&reason)))
         }
     }
 }

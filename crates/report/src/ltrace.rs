@@ -2,14 +2,16 @@
 //!
 //! Within a log the intervals of a window are concatenated, then logs are merged (docs/reference/statistics.md, "Merging and concatenation").
 
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 
-use polygraph_stats::Interval;
+use polygraph_stats::{Interval, Record};
 
 use crate::figures::{self, Figure, TableEntry};
-use crate::log::Log;
 use crate::lx::{LxError, LxSide, Unknown, contents, logs_of, select};
-use crate::scope::Scope;
+use crate::scope::{Scope, ScopeBuilder};
+use crate::source::{LogSource, RecordSource};
 use crate::text::csv_cell;
 
 /// Options of a trace.
@@ -56,6 +58,8 @@ pub struct Trace {
     pub text: String,
     /// Unknown names.
     pub unknown: Vec<Unknown>,
+    /// What is missing in the logs, in sentences.
+    pub missing: Vec<String>,
 }
 
 /// A column.
@@ -65,26 +69,21 @@ enum Column<'a> {
 }
 
 /// An interval with its time in seconds since 1970.
-struct Placed<'a> {
+struct Placed {
     log: usize,
     begin: f64,
     end: f64,
-    phase: &'a str,
-    interval: &'a Interval,
+    interval: Box<Interval>,
 }
 
-/// Makes the table.
+/// Makes the table in one walk over the logs, or two if the names of some figures depend on all of them. Only the
+/// statistics of the current window are in memory.
 ///
 /// # Errors
 /// If there is no log of the side, no interval, or none of the requested figures.
-pub fn ltrace(logs: &[Log], options: &TraceOptions) -> Result<Trace, LxError> {
+pub fn ltrace<S: LogSource>(logs: &[S], options: &TraceOptions) -> Result<Trace, LxError> {
     let logs = logs_of(logs, options.side)?;
-    let placed = place(&logs, options.sync_times);
-    let Some(first) = placed.first().map(|entry| entry.begin) else { return Err(LxError::NothingMeasured) };
-    let mut statuses: Vec<u16> = placed.iter().flat_map(|entry| entry.interval.block.statuses()).collect();
-    statuses.sort_unstable();
-    statuses.dedup();
-    let of_run = figures::of_run(contents(logs.iter().copied()), &statuses);
+    let of_run = figures::of_run(contents(&logs), &statuses(&logs, &options.objects));
     // Extra columns keep the requested position; the figures of each name follow the order of the table.
     let (mut columns, mut unknown) = (Vec::new(), Vec::new());
     for object in &options.objects {
@@ -101,41 +100,209 @@ pub fn ltrace(logs: &[Log], options: &TraceOptions) -> Result<Trace, LxError> {
             Err(other) => return Err(other),
         }
     }
+    let mut intervals = InOrder::new(&logs, options.sync_times);
+    let Some(first) = intervals.begin() else { return Err(LxError::NothingMeasured) };
     if columns.is_empty() {
         return Err(LxError::NoSuchObject(unknown));
     }
     let mut text = head(&columns, options.csv);
-    let mut at = 0;
-    while at < placed.len() {
-        let begin = placed[at].begin;
-        let inside = placed[at..].iter().take_while(|entry| entry.begin < begin + options.window_s).count();
-        line(&mut text, &placed[at..at + inside], &columns, first, options);
-        at += if options.smooth_slide { 1 } else { inside };
+    let table = TraceTable { logs: &logs, columns, first, options };
+    match options.smooth_slide {
+        false => table.windows(&mut text, &mut intervals),
+        true => table.sliding(&mut text, &mut intervals),
     }
-    Ok(Trace { text, unknown })
+    Ok(Trace { text, unknown, missing: intervals.missing() })
 }
 
-/// The intervals of all logs in the order of their starts.
-fn place<'a>(logs: &[&'a Log], sync_times: bool) -> Vec<Placed<'a>> {
-    let start = |log: &Log| log.log.header.start_unix_ns as f64 * 1e-9;
-    let earliest = logs.iter().map(|log| start(log)).reduce(f64::min).unwrap_or(0.0);
-    let mut placed: Vec<Placed<'_>> = logs
-        .iter()
-        .enumerate()
-        .flat_map(|(number, &log)| {
-            let first = log.log.intervals().next().map_or(0.0, |interval| interval.begin_ns as f64 * 1e-9);
-            let offset = if sync_times { earliest - first } else { start(log) };
-            log.log.intervals().map(move |interval| Placed {
-                log: number,
-                begin: offset + interval.begin_ns as f64 * 1e-9,
-                end: offset + interval.end_ns as f64 * 1e-9,
-                phase: log.phase_name(interval.phase),
-                interval,
-            })
-        })
-        .collect();
-    placed.sort_by(|a, b| a.begin.total_cmp(&b.begin));
-    placed
+/// The status codes in all intervals, if one of the names may be that of a figure of a status code.
+fn statuses<S: LogSource>(logs: &[&S], objects: &[String]) -> Vec<u16> {
+    if !objects.iter().any(|object| figures::of_statuses(object)) {
+        return Vec::new();
+    }
+    let mut statuses = Vec::new();
+    for record in logs.iter().flat_map(|log| log.records()) {
+        if let Record::Interval(interval) = &*record {
+            statuses.extend(interval.block.statuses());
+            statuses.sort_unstable();
+            statuses.dedup();
+        }
+    }
+    statuses
+}
+
+/// The intervals of all logs in the order of their starts. One interval of each log is in memory.
+struct InOrder<'a> {
+    logs: Vec<OneLog<'a>>,
+}
+
+struct OneLog<'a> {
+    records: RecordSource<'a>,
+    /// Start of the log in seconds since 1970.
+    offset: f64,
+    next: Option<Box<Interval>>,
+}
+
+impl OneLog<'_> {
+    fn advance(&mut self) -> Option<Box<Interval>> {
+        let next = self.records.find_map(|record| match record {
+            Cow::Owned(Record::Interval(interval)) => Some(interval),
+            Cow::Borrowed(Record::Interval(interval)) => Some(interval.clone()),
+            _ => None,
+        });
+        std::mem::replace(&mut self.next, next)
+    }
+
+    fn begin(&self) -> Option<f64> {
+        self.next.as_ref().map(|interval| self.offset + interval.begin_ns as f64 * 1e-9)
+    }
+}
+
+impl<'a> InOrder<'a> {
+    fn new<S: LogSource>(logs: &[&'a S], sync_times: bool) -> InOrder<'a> {
+        let start = |log: &S| log.header().start_unix_ns as f64 * 1e-9;
+        let earliest = logs.iter().map(|log| start(log)).reduce(f64::min).unwrap_or(0.0);
+        let open = |log: &'a S| {
+            let mut one = OneLog { records: log.records(), offset: start(log), next: None };
+            one.advance();
+            if sync_times {
+                let first = one.next.as_ref().map_or(0.0, |interval| interval.begin_ns as f64 * 1e-9);
+                one.offset = earliest - first;
+            }
+            one
+        };
+        InOrder { logs: logs.iter().map(|log| open(log)).collect() }
+    }
+
+    /// The log with the earliest next interval, and the start of that interval.
+    fn earliest(&self) -> Option<(usize, f64)> {
+        let begins = self.logs.iter().enumerate().filter_map(|(log, one)| Some((log, one.begin()?)));
+        begins.min_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
+    /// Start of the next interval.
+    fn begin(&self) -> Option<f64> {
+        self.earliest().map(|(_, begin)| begin)
+    }
+
+    /// What is missing in the logs, in sentences; known only after the last interval.
+    fn missing(&self) -> Vec<String> {
+        self.logs.iter().flat_map(|log| log.records.missing()).cloned().collect()
+    }
+}
+
+impl Iterator for InOrder<'_> {
+    type Item = Placed;
+
+    fn next(&mut self) -> Option<Placed> {
+        let (log, begin) = self.earliest()?;
+        let one = &mut self.logs[log];
+        let interval = one.advance()?;
+        Some(Placed { log, begin, end: one.offset + interval.end_ns as f64 * 1e-9, interval })
+    }
+}
+
+/// The intervals of a window, folded by log.
+#[derive(Default)]
+struct TraceWindow {
+    logs: BTreeMap<usize, ScopeBuilder>,
+    begin: Option<f64>,
+    end: f64,
+    entries: usize,
+    /// Log and phase of the last interval.
+    last: Option<(usize, u32)>,
+}
+
+impl TraceWindow {
+    fn add(&mut self, placed: &Placed) {
+        self.logs.entry(placed.log).or_default().add(&placed.interval);
+        self.begin = Some(self.begin.unwrap_or(placed.begin).min(placed.begin));
+        self.end = if self.entries == 0 { placed.end } else { self.end.max(placed.end) };
+        self.entries += 1;
+        self.last = Some((placed.log, placed.interval.phase));
+    }
+}
+
+struct TraceTable<'a, S> {
+    logs: &'a [&'a S],
+    columns: Vec<Column<'a>>,
+    /// Start of the first interval.
+    first: f64,
+    options: &'a TraceOptions,
+}
+
+impl<S: LogSource> TraceTable<'_, S> {
+    /// Lines for windows that follow each other.
+    fn windows(&self, text: &mut String, intervals: &mut InOrder<'_>) {
+        let mut window = TraceWindow::default();
+        for placed in intervals {
+            if window.begin.is_some_and(|begin| placed.begin >= begin + self.options.window_s) {
+                self.line(text, std::mem::take(&mut window));
+            }
+            window.add(&placed);
+        }
+        self.line(text, window);
+    }
+
+    /// A line for the window that begins with each interval. Holds the intervals of one window.
+    fn sliding(&self, text: &mut String, intervals: &mut InOrder<'_>) {
+        let mut inside: VecDeque<Placed> = VecDeque::new();
+        loop {
+            let begin = match inside.front() {
+                Some(first) => first.begin,
+                None => match intervals.begin() {
+                    Some(begin) => begin,
+                    None => return,
+                },
+            };
+            while intervals.begin().is_some_and(|next| next < begin + self.options.window_s) {
+                inside.extend(intervals.next());
+            }
+            let mut window = TraceWindow::default();
+            inside.iter().for_each(|placed| window.add(placed));
+            self.line(text, window);
+            inside.pop_front();
+        }
+    }
+
+    fn line(&self, text: &mut String, window: TraceWindow) {
+        let TraceWindow { logs, begin, end, entries, last } = window;
+        let Some(scope) = Scope::concurrent(logs.into_values().map(ScopeBuilder::scope)) else { return };
+        let begin = begin.unwrap_or(end);
+        let time = |at: f64| match self.options.time_unit_s {
+            Some(unit) => format!("{:.3}", (at - self.first) / unit),
+            None => format!("{at:.3}"),
+        };
+        let csv = self.options.csv;
+        let wanted = self.columns.iter().filter_map(|column| match column {
+            Column::Figure(figure) => Some(*figure),
+            Column::Extra(_) => None,
+        });
+        let mut values = figures::extract(wanted, &scope).into_iter();
+        for (number, column) in self.columns.iter().enumerate() {
+            let separator = match (number, csv) {
+                (0, _) => "",
+                (_, true) => ",",
+                (_, false) => " ",
+            };
+            text.push_str(separator);
+            let _ = match column {
+                Column::Figure(figure) => match (values.next().flatten(), csv) {
+                    (None, true) => Ok(()),
+                    (value, true) => write!(text, "{}", value.unwrap_or(-1.0)),
+                    (value, false) => write!(text, "{}", figure.print(value.unwrap_or(-1.0))),
+                },
+                Column::Extra("time") => write!(text, "{}", time((begin + end) / 2.0)),
+                Column::Extra("interval.start") => write!(text, "{}", time(begin)),
+                Column::Extra("interval.end") => write!(text, "{}", time(end)),
+                Column::Extra("interval.entries") => write!(text, "{entries}"),
+                Column::Extra(_) => {
+                    let phase = last.map_or("?", |(log, phase)| self.logs[log].phase_name(phase));
+                    if csv { write!(text, "{}", csv_cell(phase)) } else { write!(text, "{phase}") }
+                }
+            };
+        }
+        text.push('\n');
+    }
 }
 
 fn head(columns: &[Column<'_>], csv: bool) -> String {
@@ -150,58 +317,10 @@ fn head(columns: &[Column<'_>], csv: bool) -> String {
     if csv { cells() + "\n" } else { format!("# {}\n", names.join(" ")) }
 }
 
-fn line(
-    text: &mut String,
-    entries: &[Placed<'_>],
-    columns: &[Column<'_>],
-    first: f64,
-    options: &TraceOptions,
-) {
-    let logs = entries.iter().map(|entry| entry.log).max().map_or(0, |last| last + 1);
-    let of_log = |log| entries.iter().filter(move |entry| entry.log == log).map(|entry| entry.interval);
-    let scopes =
-        (0..logs).filter(|&log| of_log(log).next().is_some()).map(|log| Scope::of_intervals(of_log(log)));
-    let Some(scope) = Scope::concurrent(scopes) else { return };
-    let begin = entries.iter().map(|entry| entry.begin).fold(f64::MAX, f64::min);
-    let end = entries.iter().map(|entry| entry.end).fold(f64::MIN, f64::max);
-    let time = |at: f64| match options.time_unit_s {
-        Some(unit) => format!("{:.3}", (at - first) / unit),
-        None => format!("{at:.3}"),
-    };
-    let wanted = columns.iter().filter_map(|column| match column {
-        Column::Figure(figure) => Some(*figure),
-        Column::Extra(_) => None,
-    });
-    let mut values = figures::extract(wanted, &scope).into_iter();
-    for (number, column) in columns.iter().enumerate() {
-        let separator = match (number, options.csv) {
-            (0, _) => "",
-            (_, true) => ",",
-            (_, false) => " ",
-        };
-        text.push_str(separator);
-        let _ = match column {
-            Column::Figure(figure) => match (values.next().flatten(), options.csv) {
-                (None, true) => Ok(()),
-                (value, true) => write!(text, "{}", value.unwrap_or(-1.0)),
-                (value, false) => write!(text, "{}", figure.print(value.unwrap_or(-1.0))),
-            },
-            Column::Extra("time") => write!(text, "{}", time((begin + end) / 2.0)),
-            Column::Extra("interval.start") => write!(text, "{}", time(begin)),
-            Column::Extra("interval.end") => write!(text, "{}", time(end)),
-            Column::Extra("interval.entries") => write!(text, "{}", entries.len()),
-            Column::Extra(_) => {
-                let phase = entries.last().map_or("?", |entry| entry.phase);
-                if options.csv { write!(text, "{}", csv_cell(phase)) } else { write!(text, "{phase}") }
-            }
-        };
-    }
-    text.push('\n');
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::Log;
     use crate::testlog::Run;
 
     fn run() -> Run {

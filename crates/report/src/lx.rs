@@ -13,10 +13,11 @@ use std::str::FromStr;
 
 use polygraph_stats::Side;
 
+use crate::facts::{RunFacts, SideFacts};
 use crate::figures::{self, RunFigures};
-use crate::fold::{FoldError, fold, fold_phases};
-use crate::log::{Log, of_side};
+use crate::fold::{FoldError, fold};
 use crate::scope::Scope;
+use crate::source::{LogSource, of_side};
 use crate::{correctness, misses};
 
 pub use page::statistics_page;
@@ -127,6 +128,8 @@ pub struct Extract {
     pub phases: Vec<String>,
     /// Statistics of the phases.
     pub scope: Scope,
+    /// All facts of the run.
+    pub facts: RunFacts,
     /// Requested names that belong to no figure.
     pub unknown: Vec<Unknown>,
     of_run: RunFigures,
@@ -139,24 +142,30 @@ pub struct Extract {
 ///
 /// # Errors
 /// If a side or phase does not exist, or none of the figures exists.
-pub fn extract(logs: &[Log], options: &LxOptions) -> Result<Extract, LxError> {
-    let (phases, scope) = scope(logs, options)?;
+pub fn extract<S: LogSource>(logs: &[S], options: &LxOptions) -> Result<Extract, LxError> {
+    if logs.is_empty() {
+        return Err(FoldError::NoLogs.into());
+    }
+    let side = side_of(logs, options.side)?;
+    let facts = fold(logs)?;
+    let measured = facts.sides().find(|facts| facts.side == side).ok_or(LxError::NoSuchSide(side.name()))?;
+    let (phases, scope) = scope(measured, &options.phases)?;
     let of_run = figures::of_run(contents(logs), &scope.block.statuses());
     let unknown = select(&options.objects, &of_run)?.unknown;
     let (mut correctness, mut missed_hits) = (None, None);
     if select::wants_all(&options.objects) {
-        let facts = fold(logs)?;
         correctness = Some(correctness::of_run(&facts).json());
         missed_hits = misses::explain(&facts).map(|story| story.sentences);
     }
-    Ok(Extract { phases, scope, unknown, of_run, objects: options.objects.clone(), correctness, missed_hits })
+    let objects = options.objects.clone();
+    Ok(Extract { phases, scope, facts, unknown, of_run, objects, correctness, missed_hits })
 }
 
 /// Prints figures, one `name: value` per line. Undefined values are printed as -1, as in the original.
 ///
 /// # Errors
 /// If a side or phase does not exist, or none of the figures exists.
-pub fn lx(logs: &[Log], options: &LxOptions) -> Result<String, LxError> {
+pub fn lx<S: LogSource>(logs: &[S], options: &LxOptions) -> Result<String, LxError> {
     Ok(extract(logs, options)?.text(options.values_only))
 }
 
@@ -165,55 +174,54 @@ pub fn lx(logs: &[Log], options: &LxOptions) -> Result<String, LxError> {
 ///
 /// # Errors
 /// If a side or phase does not exist, or none of the figures exists.
-pub fn lx_json(logs: &[Log], options: &LxOptions) -> Result<String, LxError> {
+pub fn lx_json<S: LogSource>(logs: &[S], options: &LxOptions) -> Result<String, LxError> {
     Ok(extract(logs, options)?.json())
 }
 
-/// The logs of the requested side.
-pub(crate) fn logs_of(logs: &[Log], side: LxSide) -> Result<Vec<&Log>, LxError> {
-    if logs.is_empty() {
-        return Err(FoldError::NoLogs.into());
-    }
+/// The side whose figures are requested.
+fn side_of<S: LogSource>(logs: &[S], side: LxSide) -> Result<Side, LxError> {
+    let has = |side| !of_side(logs, side).is_empty();
     let side = match side {
-        LxSide::All if of_side(logs, Side::Client).is_empty() => Side::Server,
+        LxSide::All if !has(Side::Client) => Side::Server,
         LxSide::All | LxSide::Client => Side::Client,
         LxSide::Server => Side::Server,
     };
-    let logs = of_side(logs, side);
-    if logs.is_empty() { Err(LxError::NoSuchSide(side.name())) } else { Ok(logs) }
+    if has(side) { Ok(side) } else { Err(LxError::NoSuchSide(side.name())) }
 }
 
-/// The scope that the options select, and the names of its phases.
+/// The logs of the requested side.
+pub(crate) fn logs_of<S: LogSource>(logs: &[S], side: LxSide) -> Result<Vec<&S>, LxError> {
+    if logs.is_empty() {
+        return Err(FoldError::NoLogs.into());
+    }
+    Ok(of_side(logs, side_of(logs, side)?))
+}
+
+/// The scope of the phases with these names, and the names; `all` or none: all phases whose statistics the workload
+/// logs.
 ///
 /// # Errors
-/// If a side or phase does not exist.
-pub fn scope(logs: &[Log], options: &LxOptions) -> Result<(Vec<String>, Scope), LxError> {
-    let start_unix_ns = logs.iter().map(|log| log.log.header.start_unix_ns).min().unwrap_or(0);
-    let logs = logs_of(logs, options.side)?;
-    let phases: Vec<_> = fold_phases(&logs, start_unix_ns)
-        .into_iter()
-        .filter_map(|phase| phase.scope.map(|scope| (phase.name, scope)))
-        .collect();
-    let all = options.phases.is_empty() || options.phases.iter().any(|name| name == "all");
-    for wanted in options.phases.iter().filter(|_| !all) {
-        if !phases.iter().any(|(name, _)| name == wanted) {
-            let measured = phases.into_iter().map(|(name, _)| name).collect();
+/// If a phase does not exist.
+pub fn scope(side: &SideFacts, phases: &[String]) -> Result<(Vec<String>, Scope), LxError> {
+    let measured = || side.phases.iter().filter_map(|phase| Some((&phase.name, phase.scope.as_ref()?)));
+    let all = phases.is_empty() || phases.iter().any(|name| name == "all");
+    for wanted in phases.iter().filter(|_| !all) {
+        if !measured().any(|(name, _)| name == wanted) {
+            let measured = measured().map(|(name, _)| name.clone()).collect();
             return Err(LxError::NoSuchPhase { wanted: wanted.clone(), measured });
         }
     }
     // Phases whose statistics the workload does not log, such as warm-ups, are shown only if they are named.
-    let silent = |name: &str| {
-        logs.iter().any(|log| log.log.header.phases.iter().any(|plan| plan.name == name && !plan.log_stats))
-    };
-    let wanted = |name: &String| if all { !silent(name) } else { options.phases.contains(name) };
-    let chosen: Vec<_> = phases.iter().filter(|(name, _)| wanted(name)).collect();
-    let scope = Scope::sequential(chosen.iter().map(|(_, scope)| scope)).ok_or(LxError::NothingMeasured)?;
-    Ok((chosen.iter().map(|(name, _)| name.clone()).collect(), scope))
+    let plans = || side.processes.iter().flat_map(|process| &process.header.phases);
+    let silent = |name: &String| plans().any(|plan| plan.name == *name && !plan.log_stats);
+    let wanted = |name: &String| if all { !silent(name) } else { phases.contains(name) };
+    let chosen: Vec<_> = measured().filter(|(name, _)| wanted(name)).collect();
+    let scope = Scope::sequential(chosen.iter().map(|(_, scope)| *scope)).ok_or(LxError::NothingMeasured)?;
+    Ok((chosen.into_iter().map(|(name, _)| name.clone()).collect(), scope))
 }
 
 /// The names of the kinds of content in the logs.
-pub fn contents<'a>(logs: impl IntoIterator<Item = &'a Log>) -> &'a [String] {
-    let names =
-        logs.into_iter().map(|log| log.log.header.contents.as_slice()).max_by_key(|names| names.len());
+pub fn contents<S: LogSource>(logs: &[S]) -> &[String] {
+    let names = logs.iter().map(|log| log.header().contents.as_slice()).max_by_key(|names| names.len());
     names.unwrap_or_default()
 }

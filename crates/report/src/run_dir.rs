@@ -3,14 +3,13 @@
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
+use polygraph_stats::LogFile;
 use polygraph_stats::log::LogError;
 use serde_json::Value;
 
 use crate::facts::RunFacts;
-
-use crate::log::Log;
-
 use crate::fold::{FileError, FoldError, fold, fold_files};
+use crate::source::LogSource;
 
 /// Why a run cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -51,13 +50,13 @@ pub struct Run {
     pub manifest: Option<Value>,
 }
 
-/// A run with its logs, for callers that need every interval. Complete logs take much memory.
+/// A run with its logs, for callers that need every interval.
 #[derive(Debug)]
 pub struct WholeRun {
     /// The run.
     pub run: Run,
     /// Logs of the run.
-    pub logs: Vec<Log>,
+    pub logs: Vec<Box<dyn LogSource>>,
 }
 
 impl Deref for WholeRun {
@@ -74,7 +73,9 @@ impl WholeRun {
     /// # Errors
     /// If there is no log, or a log is unreadable.
     pub fn open(path: &Path) -> Result<WholeRun, RunError> {
-        let logs = logs_at(path)?.iter().map(|path| Log::open(path)).collect::<Result<Vec<_>, _>>()?;
+        let open =
+            |path: &PathBuf| -> Result<Box<dyn LogSource>, LogError> { Ok(Box::new(LogFile::open(path)?)) };
+        let logs = logs_at(path)?.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         Ok(WholeRun { run: Run::of(path, fold(&logs)?), logs })
     }
 }

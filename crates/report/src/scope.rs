@@ -1,6 +1,8 @@
 //! The data from which figures are computed: everything that some processes counted over some time.
 
-use polygraph_stats::{Block, ClassStats, Histogram, Interval, PlannedPhase};
+use std::sync::OnceLock;
+
+use polygraph_stats::{Block, ClassStats, Histogram, Interval, PackedBlock, PlannedPhase};
 
 /// Names and goals of phases.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -69,8 +71,6 @@ pub struct Scope {
     pub seconds: f64,
     /// Statistics of the scope.
     pub block: Block,
-    /// All classes of `block` together.
-    pub all: ClassStats,
     /// Processor time of all event loops, in seconds.
     pub cpu_seconds: f64,
     /// Share of the duration (0 to 1) in which the busiest event loop was working. The busiest loop may be another one
@@ -82,9 +82,59 @@ pub struct Scope {
     pub plan: Option<PhaseGoals>,
     /// The largest step of the time-of-day clock within an interval, in nanoseconds, with its sign.
     pub clock_step_ns: i64,
+    /// All classes of `block` together, as far as they have been asked for.
+    pub(crate) together: AllClasses,
+}
+
+/// Histograms over all classes of a block. Many scopes are never asked for them, and they are expensive.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AllClasses {
+    rptm_us: OnceLock<Histogram>,
+    due_rptm_us: OnceLock<Histogram>,
+    sizes: OnceLock<Histogram>,
 }
 
 impl Scope {
+    /// Response times of all classes together, from the actual start, in microseconds.
+    pub fn rptm_us(&self) -> &Histogram {
+        self.together.rptm_us.get_or_init(|| self.block.rptm_us())
+    }
+
+    /// Response times of all classes together, from the scheduled start, in microseconds.
+    pub fn due_rptm_us(&self) -> &Histogram {
+        self.together.due_rptm_us.get_or_init(|| self.block.due_rptm_us())
+    }
+
+    /// Reply sizes of all classes together, in bytes.
+    pub fn sizes(&self) -> &Histogram {
+        self.together.sizes.get_or_init(|| self.block.sizes())
+    }
+
+    /// All classes together.
+    pub fn all(&self) -> ClassStats {
+        ClassStats {
+            rptm_us: self.rptm_us().clone(),
+            due_rptm_us: self.due_rptm_us().clone(),
+            size: self.sizes().clone(),
+        }
+    }
+
+    /// The scope of a single interval.
+    pub fn of_interval(interval: Interval) -> Scope {
+        let seconds = interval.seconds();
+        let mut scope = Scope {
+            logs: 1,
+            seconds,
+            cpu_seconds: interval.cpu_ns as f64 * 1e-9,
+            busiest_share: (seconds > 0.0).then(|| interval.busiest_loop_ns as f64 * 1e-9 / seconds),
+            rss_bytes: interval.rss_bytes,
+            ..Scope::default()
+        };
+        scope.note_clock_step(interval.clock_step_ns);
+        scope.block = interval.block;
+        scope
+    }
+
     /// Folds the intervals of one process, in order.
     pub fn of_intervals<'a>(intervals: impl IntoIterator<Item = &'a Interval>) -> Scope {
         let mut growing = ScopeBuilder::default();
@@ -105,7 +155,7 @@ impl Scope {
             all.note_clock_step(other.clock_step_ns);
             all
         })?;
-        all.sum_up();
+        all.together = AllClasses::default();
         Some(all)
     }
 
@@ -124,7 +174,7 @@ impl Scope {
             all.note_clock_step(later.clock_step_ns);
             all
         })?;
-        all.sum_up();
+        all.together = AllClasses::default();
         Some(all)
     }
 
@@ -132,14 +182,6 @@ impl Scope {
         if step_ns.unsigned_abs() > self.clock_step_ns.unsigned_abs() {
             self.clock_step_ns = step_ns;
         }
-    }
-
-    fn sum_up(&mut self) {
-        self.all = ClassStats {
-            rptm_us: self.block.rptm_us(),
-            due_rptm_us: self.block.due_rptm_us(),
-            size: self.block.sizes(),
-        };
     }
 
     /// Number of finished transactions, successful or not.
@@ -167,13 +209,16 @@ impl Scope {
 /// A scope of one process that grows interval by interval.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ScopeBuilder {
+    /// The scope so far; without its block if that is packed.
     scope: Scope,
+    packed: Option<PackedBlock>,
     busiest_ns: u64,
 }
 
 impl ScopeBuilder {
     /// Adds the next interval.
     pub fn add(&mut self, interval: &Interval) {
+        self.unpack();
         let scope = &mut self.scope;
         scope.seconds += interval.seconds();
         scope.block.concatenate(&interval.block);
@@ -183,12 +228,25 @@ impl ScopeBuilder {
         scope.note_clock_step(interval.clock_step_ns);
     }
 
+    /// Saves memory until the next call.
+    pub fn pack(&mut self) {
+        if self.packed.is_none() {
+            self.packed = Some(PackedBlock::new(&std::mem::take(&mut self.scope.block)));
+        }
+    }
+
+    fn unpack(&mut self) {
+        if let Some(packed) = self.packed.take() {
+            self.scope.block = packed.unpack();
+        }
+    }
+
     /// The scope of all added intervals.
-    pub fn scope(self) -> Scope {
-        let ScopeBuilder { mut scope, busiest_ns } = self;
+    pub fn scope(mut self) -> Scope {
+        self.unpack();
+        let ScopeBuilder { mut scope, busiest_ns, .. } = self;
         scope.logs = 1;
         scope.busiest_share = (scope.seconds > 0.0).then(|| busiest_ns as f64 * 1e-9 / scope.seconds);
-        scope.sum_up();
         scope
     }
 }

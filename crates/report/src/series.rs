@@ -131,8 +131,8 @@ impl SeriesBuilder {
         self.points.push(SeriesPoint {
             at_s: (self.current as f64 + 0.5) * self.window_s,
             seconds: scope.seconds,
-            values: FIGURES.iter().map(|name| figures::value(name, &scope)).collect(),
-            heat: heat(&scope.all.rptm_us),
+            values: figures::extract(FIGURES.iter().filter_map(|name| figures::find(name)), &scope),
+            heat: heat(scope.rptm_us()),
         });
     }
 

@@ -1,119 +1,177 @@
-//! Sources of records: a log in memory, or a file that is folded while it is read, so that the report of a long run
-//! needs no more memory than that of a short one.
+//! Sources of records: a log in memory, or a file that is folded while it is read, so that long runs need no more
+//! memory than short ones.
 
 use std::borrow::Cow;
-use std::fs::File;
-use std::io::BufReader;
-use std::path::Path;
+use std::fmt::Debug;
 
-use polygraph_stats::log::{LogError, damaged, extent, not_closed};
-use polygraph_stats::{Header, LogReader, NextRecord, ReadLog, Record};
+use polygraph_stats::log::{damaged, not_closed, unknown_records};
+use polygraph_stats::{Header, LogFile, LogFileReader, NextRecord, Record, Side};
 
 use crate::log::Log;
 
-/// Iterates over the records of one log.
-pub(crate) enum RecordSource<'a> {
-    /// A log in memory.
-    Memory {
-        /// The log.
-        log: &'a Log,
-        /// The next record.
-        at: usize,
-    },
-    /// A file.
-    File(Box<FileSource>),
+/// A log whose records can be read several times: in memory ([`Log`]) or on disk ([`LogFile`]).
+pub trait LogSource: Debug {
+    /// Name for people, usually the path.
+    fn name(&self) -> &str;
+
+    /// The description of the run.
+    fn header(&self) -> &Header;
+
+    /// When the last interval ends, in nanoseconds since the start of the process.
+    fn extent_ns(&self) -> u64;
+
+    /// The records after the header, from the first one.
+    fn records(&self) -> RecordSource<'_>;
+
+    /// The name of a phase; a log without a plan has one phase `dflt`.
+    fn phase_name(&self, phase: u32) -> &str {
+        phase_name(self.header(), phase)
+    }
+}
+
+impl LogSource for Log {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn header(&self) -> &Header {
+        &self.log.header
+    }
+
+    fn extent_ns(&self) -> u64 {
+        self.log.intervals().map(|interval| interval.end_ns).max().unwrap_or(0)
+    }
+
+    fn records(&self) -> RecordSource<'_> {
+        RecordSource {
+            name: &self.name,
+            missing: self.log.missing.clone(),
+            kind: Kind::Memory(self.log.records.iter()),
+        }
+    }
+}
+
+impl LogSource for LogFile {
+    fn name(&self) -> &str {
+        LogFile::name(self)
+    }
+
+    fn header(&self) -> &Header {
+        LogFile::header(self)
+    }
+
+    fn extent_ns(&self) -> u64 {
+        LogFile::extent_ns(self)
+    }
+
+    fn records(&self) -> RecordSource<'_> {
+        let (missing, kind) = match self.reader() {
+            Ok(reader) => (Vec::new(), Kind::File(Box::new(OpenFile::new(reader)))),
+            Err(error) => (vec![error.to_string()], Kind::Memory([].iter())),
+        };
+        RecordSource { name: self.name(), missing, kind }
+    }
+}
+
+impl<S: LogSource + ?Sized> LogSource for &S {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn header(&self) -> &Header {
+        (**self).header()
+    }
+
+    fn extent_ns(&self) -> u64 {
+        (**self).extent_ns()
+    }
+
+    fn records(&self) -> RecordSource<'_> {
+        (**self).records()
+    }
+}
+
+impl<S: LogSource + ?Sized> LogSource for Box<S> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn header(&self) -> &Header {
+        (**self).header()
+    }
+
+    fn extent_ns(&self) -> u64 {
+        (**self).extent_ns()
+    }
+
+    fn records(&self) -> RecordSource<'_> {
+        (**self).records()
+    }
+}
+
+/// The name of a phase in a log with this header.
+pub(crate) fn phase_name(header: &Header, phase: u32) -> &str {
+    header.phases.get(phase as usize).map_or("dflt", |plan| &plan.name)
+}
+
+/// The logs of one side.
+pub(crate) fn of_side<S: LogSource>(logs: &[S], side: Side) -> Vec<&S> {
+    logs.iter().filter(|log| log.header().side == side).collect()
+}
+
+/// Seconds between the start of the run and the start of a log.
+pub(crate) fn offset_s(header: &Header, start_unix_ns: u64) -> f64 {
+    header.start_unix_ns.saturating_sub(start_unix_ns) as f64 * 1e-9
+}
+
+/// Iterates over the records of one log. Of a file, it holds one record at a time.
+#[derive(Debug)]
+pub struct RecordSource<'a> {
+    name: &'a str,
+    missing: Vec<String>,
+    kind: Kind<'a>,
+}
+
+#[derive(Debug)]
+enum Kind<'a> {
+    Memory(std::slice::Iter<'a, Record>),
+    File(Box<OpenFile>),
 }
 
 /// A file that is being read.
-pub(crate) struct FileSource {
-    name: String,
-    header: Header,
-    reader: LogReader<BufReader<File>>,
-    /// End of the last interval, in nanoseconds since the start of the process.
-    extent_ns: u64,
-    missing: Vec<String>,
+#[derive(Debug)]
+struct OpenFile {
+    reader: LogFileReader,
     last_ns: u64,
+    unknown: u64,
     closed: bool,
     done: bool,
 }
 
-impl<'a> RecordSource<'a> {
-    /// The records of a log in memory.
-    pub fn memory(log: &'a Log) -> RecordSource<'a> {
-        RecordSource::Memory { log, at: 0 }
-    }
-
-    /// The records of the log at `path`.
-    ///
-    /// # Errors
-    /// If the log is unreadable.
-    pub fn open(path: &Path) -> Result<RecordSource<'static>, LogError> {
-        let name = path.display().to_string();
-        let extent_ns = extent(path)?;
-        let mut reader = LogReader::open(path)?;
-        let header = ReadLog::header(&mut reader, &name)?;
-        let source = FileSource {
-            name,
-            header,
-            reader,
-            extent_ns,
-            missing: Vec::new(),
-            last_ns: 0,
-            closed: false,
-            done: false,
-        };
-        Ok(RecordSource::File(Box::new(source)))
-    }
-
-    /// Name for people.
-    pub fn name(&self) -> &str {
-        match self {
-            RecordSource::Memory { log, .. } => &log.name,
-            RecordSource::File(file) => &file.name,
-        }
-    }
-
-    /// Header of the log, which describes the run.
-    pub fn header(&self) -> &Header {
-        match self {
-            RecordSource::Memory { log, .. } => &log.log.header,
-            RecordSource::File(file) => &file.header,
-        }
-    }
-
-    /// When the last interval ends, in nanoseconds since the start of the process.
-    pub fn extent_ns(&self) -> u64 {
-        match self {
-            RecordSource::Memory { log, .. } => {
-                log.log.intervals().map(|interval| interval.end_ns).max().unwrap_or(0)
-            }
-            RecordSource::File(file) => file.extent_ns,
-        }
-    }
-
-    /// The next record.
-    pub fn next(&mut self) -> Option<Cow<'a, Record>> {
-        match self {
-            RecordSource::Memory { log, at } => {
-                let record = log.log.records.get(*at)?;
-                *at += 1;
-                Some(Cow::Borrowed(record))
-            }
-            RecordSource::File(file) => file.next().map(|record| Cow::Owned(*record)),
-        }
-    }
-
+impl RecordSource<'_> {
     /// Missing or damaged parts, in sentences; known only after the last record.
-    pub fn missing(&self) -> Vec<String> {
-        match self {
-            RecordSource::Memory { log, .. } => log.log.missing.clone(),
-            RecordSource::File(file) => file.missing.clone(),
+    pub fn missing(&self) -> &[String] {
+        &self.missing
+    }
+}
+
+impl<'a> Iterator for RecordSource<'a> {
+    type Item = Cow<'a, Record>;
+
+    fn next(&mut self) -> Option<Cow<'a, Record>> {
+        match &mut self.kind {
+            Kind::Memory(records) => records.next().map(Cow::Borrowed),
+            Kind::File(file) => file.next(self.name, &mut self.missing).map(|record| Cow::Owned(*record)),
         }
     }
 }
 
-impl FileSource {
-    fn next(&mut self) -> Option<Box<Record>> {
+impl OpenFile {
+    fn new(reader: LogFileReader) -> OpenFile {
+        OpenFile { reader, last_ns: 0, unknown: 0, closed: false, done: false }
+    }
+
+    fn next(&mut self, name: &str, missing: &mut Vec<String>) -> Option<Box<Record>> {
         while !self.done {
             match self.reader.next_record() {
                 NextRecord::Record(record) => {
@@ -124,12 +182,18 @@ impl FileSource {
                     }
                     return Some(record);
                 }
-                NextRecord::Unknown => continue,
+                NextRecord::Unknown => {
+                    self.unknown += 1;
+                    continue;
+                }
                 NextRecord::End => {}
-                NextRecord::Damaged { at } => self.missing.push(damaged(&self.name, at)),
+                NextRecord::Damaged { at } => missing.push(damaged(name, at)),
+            }
+            if self.unknown > 0 {
+                missing.push(unknown_records(name, self.unknown));
             }
             if !self.closed {
-                self.missing.push(not_closed(&self.name, self.last_ns));
+                missing.push(not_closed(name, self.last_ns));
             }
             self.done = true;
         }

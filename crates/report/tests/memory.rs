@@ -1,10 +1,50 @@
-//! What folding a log takes. A test of its own program, for it looks at the peak of the whole process.
+//! What reading logs takes: the peak of allocated memory, counted per thread.
 
-use std::fs;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
-use polygraph_report::{Log, fold_files};
-use polygraph_stats::{Block, Class, Finished, Header, Interval, LogWriter, Record, Side};
+use polygraph_report::compare::{CompareOptions, RunGroup, compare};
+use polygraph_report::lr::LrOptions;
+use polygraph_report::ltrace::TraceOptions;
+use polygraph_report::lx::{LxOptions, extract};
+use polygraph_report::run_dir::WholeRun;
+use polygraph_report::{LogSource, fold_files, lr, ltrace};
+use polygraph_stats::{Block, Class, Finished, Header, Interval, LogFile, LogWriter, Record, Side};
+
+thread_local! {
+    static LIVE: Cell<i64> = const { Cell::new(0) };
+    static PEAK: Cell<i64> = const { Cell::new(0) };
+}
+
+/// Counts the bytes that a thread has allocated and not freed.
+struct Counting;
+
+fn count(bytes: i64) {
+    // A thread that is ending has no counters any more.
+    let _ = LIVE.try_with(|live| {
+        live.set(live.get() + bytes);
+        let _ = PEAK.try_with(|peak| peak.set(peak.get().max(live.get())));
+    });
+}
+
+// SAFETY: everything is passed on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as i64);
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        count(-(layout.size() as i64));
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -59,25 +99,60 @@ fn write(directory: &Path, seconds: u64) -> PathBuf {
     path
 }
 
-/// The most memory that this process has had so far, in bytes.
-fn peak() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+/// The largest number of live bytes while `work` ran, beyond those before it.
+fn peak_of<T>(work: impl FnOnce() -> T) -> (T, i64) {
+    let before = LIVE.get();
+    PEAK.set(before);
+    let done = work();
+    (done, PEAK.get() - before)
 }
 
-/// A log of twenty times the length takes no more memory to fold, but much to read as a whole.
+/// What a task takes for a log of 20 intervals and for one of 200.
+fn compared<T>(task: &str, mut work: impl FnMut(&Path) -> T) {
+    let directory = tempfile::tempdir().unwrap();
+    let [short, long] = [20, 200].map(|seconds| write(directory.path(), seconds));
+    // What is made once, such as the table of figures.
+    work(&short);
+    let [few, many] = [short, long].map(|log| peak_of(|| work(&log)).1);
+    assert!(many < few + few / 2 + (1 << 20), "{task}: {few} bytes for a short log, {many} for a long one");
+}
+
+#[test]
+fn a_reader_holds_one_record() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = LogFile::open(&write(directory.path(), 50)).unwrap();
+    let mut intervals = log.records().filter(|record| matches!(**record, Record::Interval(_)));
+    let (first, one) = peak_of(|| intervals.next().unwrap());
+    drop(first);
+    let (count, all) = peak_of(|| intervals.by_ref().count());
+    assert_eq!(count, 49);
+    assert!(all <= one + (64 << 10), "{one} bytes for one record, {all} for all");
+}
+
 #[test]
 fn folding_takes_no_more_memory_for_longer_runs() {
-    let directory = tempfile::tempdir().unwrap();
-    let [short, long] = [20, 400].map(|seconds| write(directory.path(), seconds));
-    let bytes = fs::metadata(&long).unwrap().len();
-    fold_files(&[short]).unwrap();
-    let before = peak();
-    let facts = fold_files(std::slice::from_ref(&long)).unwrap();
-    assert_eq!(facts.client.unwrap().total.unwrap().block.ok_count(), 400 * 6000);
-    let folded = peak() - before;
-    assert!(folded < bytes / 4, "folding {bytes} bytes took {folded} more");
-    let whole = Log::open(&long).unwrap();
-    assert!(peak() - before > bytes, "{}: a log in memory is larger than on disk", whole.name);
+    compared("fold", |log| {
+        let facts = fold_files(&[log.to_owned()]).unwrap();
+        assert!(facts.client.unwrap().total.unwrap().block.ok_count() >= 20 * 6000);
+    });
+}
+
+#[test]
+fn commands_take_no_more_memory_for_longer_runs() {
+    let open = |log: &Path| [LogFile::open(log).unwrap()];
+    compared("lx", |log| extract(&open(log), &LxOptions::default()).unwrap());
+    compared("lr", |log| lr(&open(log), LrOptions::default(), &mut std::io::sink()).unwrap());
+    compared("lr --phase", |log| {
+        lr(&open(log), LrOptions { phases: true, ..LrOptions::default() }, &mut std::io::sink()).unwrap()
+    });
+    let objects = ["time", "rep_rate", "baseline.rptm"].map(str::to_owned).to_vec();
+    let following = TraceOptions { objects, window_s: 5.0, ..TraceOptions::default() };
+    let sliding = TraceOptions { smooth_slide: true, ..following.clone() };
+    compared("ltrace", |log| ltrace(&open(log), &following).unwrap());
+    compared("ltrace --smooth_slide", |log| ltrace(&open(log), &sliding).unwrap());
+    compared("compare", |log| {
+        let group = |name: &str| RunGroup { name: name.into(), runs: vec![WholeRun::open(log).unwrap()] };
+        let groups = [group("one"), group("two")];
+        assert_eq!(compare(&groups, CompareOptions::default()).unwrap().parts[0].blocks, 20);
+    });
 }

@@ -441,6 +441,27 @@ impl Block {
         all
     }
 
+    /// The summary of [`Block::rptm_us`].
+    pub fn rptm_us_summary(&self) -> SummaryStats {
+        self.summary_over_classes(|class| &class.rptm_us)
+    }
+
+    /// The summary of [`Block::due_rptm_us`].
+    pub fn due_rptm_us_summary(&self) -> SummaryStats {
+        self.summary_over_classes(|class| &class.due_rptm_us)
+    }
+
+    /// The summary of [`Block::sizes`].
+    pub fn sizes_summary(&self) -> SummaryStats {
+        self.summary_over_classes(|class| &class.size)
+    }
+
+    fn summary_over_classes(&self, pick: impl Fn(&ClassStats) -> &Histogram) -> SummaryStats {
+        let mut all = SummaryStats::default();
+        self.classes.iter().for_each(|class| all.fold(&pick(class).summary()));
+        all
+    }
+
     fn over_classes(&self, pick: impl Fn(&ClassStats) -> &Histogram) -> Histogram {
         let mut all = Histogram::new();
         self.classes.iter().for_each(|class| all.merge(pick(class)));

@@ -151,7 +151,7 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
             return;
         }
         match &other.bins {
-            Bins::Used(used) => used.iter().for_each(|&(value, n)| self.count_in_bin(value, n)),
+            Bins::Used(used) => self.merge_used(used),
             Bins::Array(theirs) => {
                 let ours = self.array();
                 ours.resize(ours.len().max(theirs.len()), 0);
@@ -159,6 +159,24 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
             }
         }
         self.summary.fold(&other.summary());
+    }
+
+    /// Adds a list of bins. Reports of long runs spend most of their time here and in reading the lists.
+    fn merge_used(&mut self, used: &[(u64, u32)]) {
+        let Some(&(last, _)) = used.last() else { return };
+        if used.len() <= FEW && matches!(self.bins, Bins::Used(_)) {
+            return used.iter().for_each(|&(value, n)| self.count_in_bin(value, n));
+        }
+        let (ours, highest) = (self.array(), Self::index_of(last));
+        if highest >= ours.len() {
+            lengthen(ours, highest);
+        }
+        for &(value, n) in used {
+            // Lists are in ascending order, so there is room for every bin.
+            if let Some(count) = ours.get_mut(Self::index_of(value)) {
+                *count = count.saturating_add(n);
+            }
+        }
     }
 
     /// Smallest and largest value since the last call; the first is larger than the second if there were no values.
@@ -323,7 +341,7 @@ impl<const DIGITS: u8> PartialEq for Histogram<DIGITS> {
 }
 
 /// The form in the log, unless it is empty: summary, then the used bins as (difference to the previous bin's value, count).
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
 struct Sparse {
     summary: SummaryStats,
     bins: Vec<(u64, u32)>,
@@ -344,22 +362,57 @@ impl<const DIGITS: u8> Serialize for Histogram<DIGITS> {
     }
 }
 
+/// The used bins of a histogram while they are read: values instead of differences, and the number of all values.
+struct ReadBins {
+    used: Vec<(u64, u32)>,
+    total: u64,
+}
+
+impl<'de> Deserialize<'de> for ReadBins {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct BinsVisitor;
+
+        impl<'de> de::Visitor<'de> for BinsVisitor {
+            type Value = ReadBins;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("bins")
+            }
+
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut bins: A) -> Result<ReadBins, A::Error> {
+                // A damaged log may announce any number.
+                let mut used = Vec::with_capacity(bins.size_hint().unwrap_or(0).min(1 << 14));
+                let (mut value, mut total) = (0u64, 0u64);
+                while let Some((step, count)) = bins.next_element::<(u64, u32)>()? {
+                    value = value.checked_add(step).ok_or_else(|| de::Error::custom("bin out of range"))?;
+                    total += u64::from(count);
+                    used.push((value, count));
+                }
+                Ok(ReadBins { used, total })
+            }
+        }
+
+        deserializer.deserialize_seq(BinsVisitor)
+    }
+}
+
+/// The same as [`Sparse`], for reading.
+#[derive(Deserialize)]
+struct ReadSparse {
+    summary: SummaryStats,
+    bins: ReadBins,
+}
+
 impl<'de, const DIGITS: u8> Deserialize<'de> for Histogram<DIGITS> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Some(Sparse { summary, mut bins }) = Option::<Sparse>::deserialize(deserializer)? else {
+        let Some(ReadSparse { summary, bins }) = Option::<ReadSparse>::deserialize(deserializer)? else {
             return Ok(Histogram::default());
         };
-        let (mut value, mut total) = (0u64, 0u64);
-        for (bin, count) in &mut bins {
-            value = value.checked_add(*bin).ok_or_else(|| de::Error::custom("bin out of range"))?;
-            *bin = value;
-            total += u64::from(*count);
-        }
         // A bin counts up to 2^32 values; moments have no such limit.
-        if total > summary.count || total == 0 && summary.count > 0 {
+        if bins.total > summary.count || bins.total == 0 && summary.count > 0 {
             return Err(de::Error::custom("bins and moments have different numbers of values"));
         }
-        Ok(Histogram::of(bins, summary))
+        Ok(Histogram::of(bins.used, summary))
     }
 }
 

@@ -17,12 +17,10 @@ use crate::record::{EndReason, Header, Interval, Record};
 const SIGNATURE: &[u8] = b"polygraph log\n";
 /// Version of the record format. A reader accepts only logs of its own version.
 pub const VERSION: u8 = 4;
-/// The number of [`Record::Interval`] in frames.
-const INTERVAL: u32 = 2;
-/// Maximum number of bytes of its number and its first three fields.
-const INTERVAL_START: usize = 1 + 5 + 10 + 10;
 /// Maximum size of a frame; larger frames are invalid.
-const MAX_FRAME: usize = 64 << 20;
+pub(crate) const MAX_FRAME: usize = 64 << 20;
+/// Number of bytes before the first frame.
+pub(crate) const SIGNATURE_SIZE: usize = SIGNATURE.len() + 2;
 
 /// Why a log is unreadable.
 #[derive(Debug, thiserror::Error)]
@@ -119,11 +117,13 @@ pub enum NextRecord {
     },
 }
 
-/// Reads records one after the other.
+/// Reads records one after the other. Holds one frame at a time.
 #[derive(Debug)]
 pub struct LogReader<R> {
     input: R,
     at: u64,
+    /// The payload of the current frame.
+    payload: Vec<u8>,
 }
 
 impl LogReader<BufReader<File>> {
@@ -144,7 +144,7 @@ impl<R: Read> LogReader<R> {
     /// # Errors
     /// If `input` is not a log of this version.
     pub fn new(mut input: R, name: &str) -> Result<Self, LogError> {
-        let mut start = [0; SIGNATURE.len() + 2];
+        let mut start = [0; SIGNATURE_SIZE];
         let read = read_up_to(&mut input, &mut start)
             .map_err(|source| LogError::Io { path: name.to_owned(), source })?;
         if read < start.len() || !start.starts_with(SIGNATURE) {
@@ -154,7 +154,7 @@ impl<R: Read> LogReader<R> {
         if found != VERSION {
             return Err(LogError::Version { path: name.to_owned(), found });
         }
-        Ok(LogReader { input, at: start.len() as u64 })
+        Ok(LogReader { input, at: start.len() as u64, payload: Vec::new() })
     }
 
     /// The next record, the end, or the place where the log is damaged.
@@ -171,46 +171,24 @@ impl<R: Read> LogReader<R> {
         if length > MAX_FRAME {
             return damaged;
         }
-        let mut payload = vec![0; length];
-        match read_up_to(&mut self.input, &mut payload) {
-            Ok(read) if read == length && crc32fast::hash(&payload) == crc => {}
+        if self.payload.len() < length {
+            self.payload.resize(length, 0);
+        }
+        let payload = &mut self.payload[..length];
+        match read_up_to(&mut self.input, payload) {
+            Ok(read) if read == length && crc32fast::hash(payload) == crc => {}
             _ => return damaged,
         }
         self.at += 8 + length as u64;
-        match postcard::from_bytes(&payload) {
+        match postcard::from_bytes(payload) {
             Ok(record) => NextRecord::Record(Box::new(record)),
             Err(_) => NextRecord::Unknown,
         }
     }
 }
 
-/// The length of the run of the log at `path` in nanoseconds, which is the end of its last interval. Frames are
-/// skipped, not read, so this is fast but does not detect damaged frames.
-///
-/// # Errors
-/// If the file cannot be read or is not a log of this version.
-pub fn extent(path: &Path) -> Result<u64, LogError> {
-    let mut input = LogReader::open(path)?.input;
-    let mut last = 0;
-    loop {
-        let mut start = [0; 8 + INTERVAL_START];
-        let read = read_up_to(&mut input, &mut start)
-            .map_err(|source| LogError::Io { path: path.display().to_string(), source })?;
-        let Some(head) = start.first_chunk::<4>().filter(|_| read >= 8) else { return Ok(last) };
-        let length = u32::from_le_bytes(*head) as usize;
-        // The enum's number, then the first fields of an interval: phase, begin, end.
-        let fields = postcard::take_from_bytes::<(u32, u32, u64, u64)>(&start[8..read.min(8 + length)]);
-        if let Ok(((INTERVAL, _, _, end_ns), _)) = fields {
-            last = last.max(end_ns);
-        }
-        let ahead = (8 + length) as i64 - read as i64;
-        if length > MAX_FRAME || input.seek_relative(ahead).is_err() {
-            return Ok(last);
-        }
-    }
-}
-
-fn read_up_to(input: &mut impl Read, mut buf: &mut [u8]) -> io::Result<usize> {
+/// Reads until `buf` is full or the input ends; returns the number of bytes.
+pub(crate) fn read_up_to(input: &mut impl Read, mut buf: &mut [u8]) -> io::Result<usize> {
     let mut total = 0;
     while !buf.is_empty() {
         match input.read(buf) {
@@ -267,7 +245,7 @@ impl ReadLog {
             }
         }
         if unknown > 0 {
-            log.missing.push(format!("{name} has {unknown} records of a later version, which are left out"));
+            log.missing.push(unknown_records(name, unknown));
         }
         if log.end().is_none() {
             let last_ns = log.intervals().last().map_or(0, |interval| interval.end_ns);
@@ -311,6 +289,11 @@ pub fn damaged(name: &str, at: u64) -> String {
     format!("{name} is damaged or cut off at byte {at}")
 }
 
+/// The message about records of kinds that this version does not know.
+pub fn unknown_records(name: &str, count: u64) -> String {
+    format!("{name} has {count} records of a later version, which are left out")
+}
+
 /// The message about a log that was not closed.
 pub fn not_closed(name: &str, last_ns: u64) -> String {
     let last = last_ns as f64 * 1e-9;
@@ -318,7 +301,7 @@ pub fn not_closed(name: &str, last_ns: u64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::block::Block;
     use crate::class::Class;
@@ -423,7 +406,8 @@ mod tests {
         );
     }
 
-    fn log() -> Vec<u8> {
+    /// A header, five intervals of a second, and the end.
+    pub(crate) fn log() -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut writer = LogWriter::new(&mut bytes).unwrap();
         writer.write(&header()).unwrap();
@@ -432,7 +416,7 @@ mod tests {
         bytes
     }
 
-    fn read(bytes: &[u8]) -> Result<ReadLog, LogError> {
+    pub(crate) fn read(bytes: &[u8]) -> Result<ReadLog, LogError> {
         ReadLog::read(LogReader::new(bytes, "x.log")?, "x.log")
     }
 
@@ -442,21 +426,6 @@ mod tests {
         assert_eq!(log.records[..5], (0..5).map(interval).collect::<Vec<_>>());
         assert_eq!(log.end(), Some((&EndReason::Finished, 2)));
         assert!(log.missing.is_empty());
-    }
-
-    #[test]
-    fn the_extent_is_found_without_reading() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let bytes = log();
-        std::fs::write(file.path(), &bytes).unwrap();
-        assert_eq!(extent(file.path()).unwrap(), 5_000_000_000);
-        for cut in SIGNATURE.len() + 2..bytes.len() {
-            std::fs::write(file.path(), &bytes[..cut]).unwrap();
-            let last = read(&bytes[..cut]).ok().and_then(|log| log.intervals().last().map(|i| i.end_ns));
-            // An interval whose frame is cut off may count already.
-            let found = extent(file.path()).unwrap();
-            assert!(found >= last.unwrap_or(0) && found <= last.unwrap_or(0) + 1_000_000_000, "cut at {cut}");
-        }
     }
 
     #[test]

@@ -122,8 +122,8 @@ impl Series<'_> {
         let facts =
             ran.facts.map_err(|problem| SeriesError::Step(format!("{}: filling: {problem}", device.name)))?;
         let total = facts.client.as_ref().and_then(|side| side.total.as_ref());
-        let (sent, failed) = total
-            .map_or((0.0, 1.0), |scope| (scope.all.size.sum(), scope.block.error_ratio().unwrap_or(1.0)));
+        let (sent, failed) =
+            total.map_or((0.0, 1.0), |scope| (scope.sizes().sum(), scope.block.error_ratio().unwrap_or(1.0)));
         // The verdict of a fill is irrelevant, because the load has no planned rate; but some replies must have
         // arrived.
         if failed > 0.5 || sent <= 0.0 {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use polygraph_export::{Format, tables, write};
+use polygraph_export::{Format, export};
 use polygraph_report::run_dir::logs_in;
 use polygraph_runner::Failure;
 
@@ -40,9 +40,8 @@ pub fn run(args: Args) -> Done {
         logs => (logs.to_vec(), PathBuf::from("export")),
     };
     let folder = args.out.unwrap_or(default);
-    let tables = tables(&open(&paths)?);
-    write(&tables, &folder, args.format).map_err(Failure::setup)?;
-    let rows: usize = tables.iter().map(|table| table.rows()).sum();
-    output::note(&format!("{} tables with {rows} rows: {}", tables.len(), folder.display()));
+    let done = export(&open(&paths)?, &folder, args.format).map_err(Failure::setup)?;
+    done.missing.iter().for_each(|missing| output::warn(missing));
+    output::note(&format!("{} tables with {} rows: {}", done.tables, done.rows, folder.display()));
     Ok(ExitCode::SUCCESS)
 }

@@ -12,9 +12,10 @@ use polygraph_report::ltrace::{TraceOptions, ltrace as ltrace_text};
 use polygraph_report::lx::{LxOptions, LxSide, extract, list_absent, list_figures, list_json};
 use polygraph_report::popularity::Curve;
 use polygraph_report::run_dir::{RunError, logs_in};
-use polygraph_report::{Extras, Log, RunFacts, lr as lr_text, write_report_with};
+use polygraph_report::{Extras, RunFacts, lr as lr_text, write_report_with, write_whole_with};
 use polygraph_runner::expectations::ExpectationResults;
 use polygraph_runner::{Expectations, Failure, write_file};
+use polygraph_stats::LogFile;
 use polygraph_stats::log::LogError;
 
 use crate::exit::{self, Done};
@@ -90,6 +91,7 @@ pub fn lx(args: LxArgs) -> Done {
         values_only: !args.prn_names,
     };
     let found = extract(&logs, &options).map_err(Failure::data)?;
+    found.facts.missing().for_each(output::warn);
     found.unknown.iter().for_each(|unknown| output::warn(&unknown.to_string()));
     let text = match args.format {
         _ if args.json => found.json(),
@@ -98,8 +100,7 @@ pub fn lx(args: LxArgs) -> Done {
         LxFormat::Text => found.text(options.values_only),
     };
     let done = write_or_print(args.out.as_deref(), &text)?;
-    let facts = polygraph_report::fold(&logs).map_err(Failure::data)?;
-    let met = check(args.expectations, &facts)?;
+    let met = check(args.expectations, &found.facts)?;
     output::note_raw(&met.text());
     Ok(if met.all_met() { done } else { ExitCode::from(exit::EXPECTATION) })
 }
@@ -193,6 +194,7 @@ pub fn ltrace(args: LtraceArgs) -> Done {
         csv: args.format == "csv",
     };
     let trace = ltrace_text(&logs, &options).map_err(Failure::data)?;
+    trace.missing.iter().for_each(|missing| output::warn(missing));
     trace.unknown.iter().for_each(|unknown| output::warn(&unknown.to_string()));
     write_or_print(args.out.as_deref(), &trace.text)
 }
@@ -226,7 +228,14 @@ pub fn lr(args: LrArgs) -> Done {
         verbosity: args.verb_lvl,
         phases: args.phase,
     };
-    write_or_print(args.out.as_deref(), &lr_text(&logs, options))
+    let missing = match &args.out {
+        Some(path) => write_whole_with(path, |out| lr_text(&logs, options, out))
+            .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", path.display())))?,
+        // A closed pipe is not an error.
+        None => output::print_with(|out| lr_text(&logs, options, out)).unwrap_or_default(),
+    };
+    missing.iter().for_each(|missing| output::warn(missing));
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Options of `cmp-lx`.
@@ -318,8 +327,8 @@ fn check(options: ExpectOptions, facts: &RunFacts) -> Result<ExpectationResults,
     Ok(met)
 }
 
-/// Opens logs, and prints warnings about missing parts.
-pub fn open(paths: &[PathBuf]) -> Result<Vec<Log>, Failure> {
+/// Opens logs.
+pub fn open(paths: &[PathBuf]) -> Result<Vec<LogFile>, Failure> {
     let paths = with_directories(paths).map_err(Failure::data)?;
     paths.iter().map(|path| open_one(path)).collect::<Result<_, _>>().map_err(Failure::data)
 }
@@ -330,14 +339,12 @@ fn with_directories(paths: &[PathBuf]) -> Result<Vec<PathBuf>, RunError> {
     paths.iter().map(logs).collect::<Result<Vec<_>, _>>().map(|all| all.concat())
 }
 
-/// Opens a log, or reads it from standard input if the path is `-`, and prints warnings about missing parts.
-fn open_one(path: &Path) -> Result<Log, LogError> {
-    let log = match path.as_os_str() == "-" {
-        true => Log::read("standard input", std::io::stdin().lock())?,
-        false => Log::open(path)?,
-    };
-    log.log.missing.iter().for_each(|missing| output::warn(missing));
-    Ok(log)
+/// Opens a log, or copies it from standard input if the path is `-`.
+fn open_one(path: &Path) -> Result<LogFile, LogError> {
+    match path.as_os_str() == "-" {
+        true => LogFile::copy(std::io::stdin().lock(), "standard input"),
+        false => LogFile::open(path),
+    }
 }
 
 /// Writes text to a file, or prints it.

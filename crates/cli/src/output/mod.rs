@@ -48,6 +48,17 @@ pub fn print(text: &str) {
     let _ = std::io::stdout().lock().write_all(text.as_bytes());
 }
 
+/// Prints a result that `write` produces piece by piece.
+///
+/// # Errors
+/// If `write` fails, for example because the reader is gone.
+pub fn print_with<T>(write: impl FnOnce(&mut dyn Write) -> std::io::Result<T>) -> std::io::Result<T> {
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let done = write(&mut out)?;
+    out.flush()?;
+    Ok(done)
+}
+
 /// Prints a result; false if the reader is gone.
 pub fn try_print(text: &str) -> bool {
     std::io::stdout().lock().write_all(text.as_bytes()).is_ok()

@@ -3,12 +3,12 @@
 //! Neighbouring intervals are correlated, because queues, bursts and other activities of the host last longer than a
 //! second. Blocks that are longer than such effects are not. 10 to 30 blocks are known to work well (Schmeiser 1982).
 
-use polygraph_stats::Interval;
+use polygraph_stats::Record;
 
-use crate::facts::{PhaseFacts, RunFacts};
-
-use crate::log::{Log, of_side, offset_s};
-use crate::scope::Scope;
+use crate::facts::{IntervalTime, PhaseFacts, ProcessFacts};
+use crate::run_dir::WholeRun;
+use crate::scope::{Scope, ScopeBuilder};
+use crate::source::{of_side, offset_s, phase_name};
 
 /// Approximate maximum number of blocks of a phase.
 const BLOCKS: usize = 20;
@@ -17,21 +17,15 @@ pub(super) const FEWEST: usize = 5;
 
 /// The phases of a run that take part in a comparison.
 pub(super) struct PhasesOfRun<'a> {
-    logs: Vec<&'a Log>,
+    run: &'a WholeRun,
     phases: Vec<&'a PhaseFacts>,
-    start_unix_ns: u64,
 }
 
 impl<'a> PhasesOfRun<'a> {
     /// The named phases that have statistics.
-    pub(super) fn new(logs: &'a [Log], facts: &'a RunFacts, names: &[String]) -> PhasesOfRun<'a> {
-        let side = facts.main_side();
+    pub(super) fn new(run: &'a WholeRun, names: &[String]) -> PhasesOfRun<'a> {
         let measured = |phase: &&PhaseFacts| names.contains(&phase.name) && phase.scope.is_some();
-        PhasesOfRun {
-            logs: of_side(logs, side.side),
-            phases: side.phases.iter().filter(measured).collect(),
-            start_unix_ns: facts.start_unix_ns,
-        }
+        PhasesOfRun { run, phases: run.facts.main_side().phases.iter().filter(measured).collect() }
     }
 
     /// All phases folded into one scope.
@@ -42,36 +36,48 @@ impl<'a> PhasesOfRun<'a> {
     /// The number of blocks of whole intervals into which the phases can be cut: [`BLOCKS`] if there are enough
     /// intervals.
     pub(super) fn blocks(&self) -> usize {
-        let of_log = |log: &&Log| log.log.intervals().filter(|i| self.place(log, i).is_some()).count();
-        let intervals = self.logs.iter().map(of_log).max().unwrap_or(0);
+        let of_process = |process: &ProcessFacts| {
+            process.intervals.iter().filter(|interval| self.place(process, interval).is_some()).count()
+        };
+        let intervals = self.run.facts.main_side().processes.iter().map(of_process).max().unwrap_or(0);
         let each = ((intervals as f64 / BLOCKS as f64).round() as usize).max(1);
         intervals / each
     }
 
-    /// Cuts the phases into `count` blocks of equal length. A block without intervals is empty.
+    /// Cuts the phases into `count` blocks of equal length. A block without intervals is empty. The logs are read once,
+    /// one after the other.
     pub(super) fn into_blocks(self, count: usize) -> Vec<Scope> {
-        let mut blocks = Vec::with_capacity(count);
-        for block in 0..count {
-            let of_log = |log: &&Log| {
-                let within = log.log.intervals().filter(|interval| {
-                    self.place(log, interval).is_some_and(|at| (at * count as f64) as usize == block)
-                });
-                Scope::of_intervals(within)
-            };
-            let scope = Scope::concurrent(self.logs.iter().map(of_log));
-            blocks.push(scope.unwrap_or_default());
+        let side = self.run.facts.main_side();
+        let mut blocks: Vec<Option<Scope>> = vec![None; count];
+        for (log, process) in of_side(&self.run.logs, side.side).into_iter().zip(&side.processes) {
+            let mut of_log = vec![ScopeBuilder::default(); count];
+            let mut current = 0;
+            for record in log.records() {
+                let Record::Interval(interval) = &*record else { continue };
+                let (phase, begin_ns, end_ns) = (interval.phase, interval.begin_ns, interval.end_ns);
+                let place = self.place(process, &IntervalTime { phase, begin_ns, end_ns });
+                let Some(block) = place.map(|at| (at * count as f64) as usize) else { continue };
+                if block != current {
+                    of_log[current].pack();
+                    current = block;
+                }
+                of_log[block].add(interval);
+            }
+            for (block, of_log) in blocks.iter_mut().zip(of_log) {
+                *block = Scope::concurrent(block.take().into_iter().chain([of_log.scope()]));
+            }
         }
-        blocks
+        blocks.into_iter().map(Option::unwrap_or_default).collect()
     }
 
     /// Position of the middle of an interval within the concatenated phases: from 0 to less than 1.
-    fn place(&self, log: &Log, interval: &Interval) -> Option<f64> {
+    fn place(&self, process: &ProcessFacts, interval: &IntervalTime) -> Option<f64> {
         let length = |phase: &PhaseFacts| Some(phase.end_s? - phase.begin_s?);
-        let name = log.phase_name(interval.phase);
+        let name = phase_name(&process.header, interval.phase);
         let before = self.phases.iter().take_while(|phase| phase.name != name);
         let phase = self.phases.iter().find(|phase| phase.name == name)?;
-        let middle =
-            offset_s(log, self.start_unix_ns) + (interval.begin_ns + interval.end_ns) as f64 * 0.5e-9;
+        let middle = offset_s(&process.header, self.run.facts.start_unix_ns)
+            + (interval.begin_ns + interval.end_ns) as f64 * 0.5e-9;
         let total: f64 = self.phases.iter().filter_map(|phase| length(phase)).sum();
         let at = (before.filter_map(|phase| length(phase)).sum::<f64>() + middle - phase.begin_s?) / total;
         (0.0..1.0).contains(&at).then_some(at)

@@ -300,10 +300,7 @@ struct MeasuredPhases {
 
 impl MeasuredPhases {
     fn new(groups: &[RunGroup], names: &PhaseNames, figures: &[&Figure]) -> MeasuredPhases {
-        let cut = |group: usize, run: usize| {
-            let it = &groups[group].runs[run];
-            PhasesOfRun::new(&it.logs, &it.facts, &names[group][run])
-        };
+        let cut = |group: usize, run: usize| PhasesOfRun::new(&groups[group].runs[run], &names[group][run]);
         let each = || {
             groups.iter().enumerate().flat_map(|(g, group)| (0..group.runs.len()).map(move |run| (g, run)))
         };

@@ -252,7 +252,7 @@ fn series(group: &RunGroup) -> Option<&[SeriesPoint]> {
 }
 
 fn quantiles(name: &str, headline: &Headline, nines: &[f64]) -> Series {
-    let hist: &Histogram = &headline.scope.all.rptm_us;
+    let hist: &Histogram = headline.scope.rptm_us();
     // A percentile needs at least one value above it to be more than the maximum.
     let most = (hist.count() as f64).log10();
     let at =

@@ -1,11 +1,17 @@
 use super::*;
 use crate::fold::fold;
+use crate::log::Log;
+use crate::source::LogSource;
 use crate::testlog::Run as Plan;
 use crate::threshold::{Condition, check_comparison};
 
 fn run(plan: &Plan) -> WholeRun {
-    let logs = plan.logs();
+    of_logs(plan.logs())
+}
+
+fn of_logs(logs: Vec<Log>) -> WholeRun {
     let facts = fold(&logs).unwrap();
+    let logs = logs.into_iter().map(|log| Box::new(log) as Box<dyn LogSource>).collect();
     WholeRun { run: Run { path: "somewhere".into(), facts, manifest: None }, logs }
 }
 
@@ -136,11 +142,10 @@ fn repeats_widen_intervals() {
 
 #[test]
 fn other_workloads_seeds_and_hosts_are_told() {
-    let weights = |change: &dyn Fn(&mut WholeRun)| {
-        let mut other = run(&plan(1, 1.0));
+    let weights = |change: &dyn Fn(&mut Vec<Log>)| {
+        let mut other = plan(1, 1.0).logs();
         change(&mut other);
-        other.run.facts = fold(&other.logs).unwrap();
-        let groups = [group("a", &[plan(1, 1.0)]), RunGroup { name: "b".into(), runs: vec![other] }];
+        let groups = [group("a", &[plan(1, 1.0)]), RunGroup { name: "b".into(), runs: vec![of_logs(other)] }];
         let comparison = compare(&groups, CompareOptions::default()).unwrap();
         comparison
             .differs
@@ -149,7 +154,7 @@ fn other_workloads_seeds_and_hosts_are_told() {
             .collect::<Vec<_>>()
     };
     let header = |change: fn(&mut polygraph_stats::Header)| {
-        weights(&move |run: &mut WholeRun| run.logs.iter_mut().for_each(|log| change(&mut log.log.header)))
+        weights(&move |logs: &mut Vec<Log>| logs.iter_mut().for_each(|log| change(&mut log.log.header)))
     };
     let set = |pairs: &mut Vec<(String, String)>, name: &str, value: &str| {
         pairs.retain(|(known, _)| known != name);
@@ -167,22 +172,21 @@ fn other_workloads_seeds_and_hosts_are_told() {
     let (weight, _, diff) = first(header(|header| header.workload_text = "R.dhr = 55%;\n".into()));
     assert_eq!((weight, diff), (DifferenceSeverity::Refuse, None));
     assert_eq!(header(|header| header.workload_text = "// only a comment\n\n".into()), vec![]);
-    let all = weights(&|run| {
-        run.logs.iter_mut().for_each(|log| set(&mut log.log.header.settings, "local seed", "9"))
-    });
+    let all =
+        weights(&|logs| logs.iter_mut().for_each(|log| set(&mut log.log.header.settings, "local seed", "9")));
     assert!(
         all.iter().all(|found| found.0 == DifferenceSeverity::Warn) && all[0].1.contains("`local seed`: 9"),
         "{all:?}"
     );
-    let all = weights(&|run| {
-        run.logs.iter_mut().for_each(|log| set(&mut log.log.header.environment, "kernel", "6.9"))
+    let all = weights(&|logs| {
+        logs.iter_mut().for_each(|log| set(&mut log.log.header.environment, "kernel", "6.9"))
     });
     assert!(all.iter().all(|found| found.0 == DifferenceSeverity::Warn) && all.len() == 2, "{all:?}");
     let all =
-        weights(&|run| run.logs.iter_mut().for_each(|log| set(&mut log.log.header.settings, "dhr", "40%")));
+        weights(&|logs| logs.iter_mut().for_each(|log| set(&mut log.log.header.settings, "dhr", "40%")));
     assert_eq!(all[0].0, DifferenceSeverity::Refuse);
-    let all = weights(&|run| {
-        run.logs.iter_mut().for_each(|log| set(&mut log.log.header.settings, "proxy", "10.0.0.1:80"))
+    let all = weights(&|logs| {
+        logs.iter_mut().for_each(|log| set(&mut log.log.header.settings, "proxy", "10.0.0.1:80"))
     });
     assert!(all.iter().all(|found| found.0 == DifferenceSeverity::Note), "{all:?}");
 }

@@ -27,7 +27,7 @@ pub(super) fn classic(table: &mut FigureTable) {
         |s| s.rate(s.block.xacts.left as f64),
     );
     t.add_figure("resp_tm_mean", Ms, "mean response time, from the actual start to the last byte", |s| {
-        Some(s.all.rptm_us.mean()? * 1e-3)
+        Some(s.block.rptm_us_summary().mean()? * 1e-3)
     });
     t.add_figure("conn_ttl_mean", Ms, "mean lifetime of closed connections", |s| {
         Some(s.block.conn_ttl_us.mean()? * 1e-3)
@@ -55,11 +55,11 @@ pub(super) fn classic(table: &mut FigureTable) {
     for (leaf, q) in PERCENTILES {
         let text = format!("{} % of the response times do not exceed it", q * 100.0);
         t.add_figure(&format!("resp_tm_{leaf}"), Ms, &text, move |s| {
-            Some(s.all.rptm_us.quantile(q)? as f64 * 1e-3)
+            Some(s.rptm_us().quantile(q)? as f64 * 1e-3)
         });
     }
     t.add_figure("due_resp_tm_mean", Ms, "mean response time from the scheduled start", |s| {
-        Some(s.all.due_rptm_us.mean()? * 1e-3)
+        Some(s.block.due_rptm_us_summary().mean()? * 1e-3)
     });
     t.add_figure("rptm_mean:hit", Ms, "mean response time of hits", |s| {
         Some(s.block.class(Class::Hit).rptm_us.mean()? * 1e-3)
@@ -67,7 +67,9 @@ pub(super) fn classic(table: &mut FigureTable) {
     t.add_figure("rptm_mean:miss", Ms, "mean response time of all replies that were not hits", |s| {
         Some(s.over(NOT_HIT, |stats| &stats.rptm_us).mean()? * 1e-3)
     });
-    t.add_figure("rep_sz_mean", Bytes, "mean reply size, header and body", |s| s.all.size.mean());
+    t.add_figure("rep_sz_mean", Bytes, "mean reply size, header and body", |s| {
+        s.block.sizes_summary().mean()
+    });
     t.add_figure("conn_use_mean", Things, "mean number of transactions per closed connection", |s| {
         s.block.conn_uses.mean()
     });
@@ -140,10 +142,10 @@ fn load(t: &mut FigureTable) {
     authentication steps (see rep.rptm)",
         Ms,
         1e-3,
-        |s| s.all.rptm_us.clone(),
+        |s| s.rptm_us().clone(),
     );
     t.add_histogram("baseline.due_rptm", "response time from the scheduled start", Ms, 1e-3, |s| {
-        s.all.due_rptm_us.clone()
+        s.due_rptm_us().clone()
     });
     t.add_histogram("baseline.req.size", "request size of successful transactions", Bytes, 1.0, |s| {
         s.block.req_size.clone()
@@ -154,7 +156,7 @@ fn load(t: &mut FigureTable) {
     authentication steps (see rep.size)",
         Bytes,
         1.0,
-        |s| s.all.size.clone(),
+        |s| s.sizes().clone(),
     );
     detail::exchanges(t);
     t.add_time_and_size(

@@ -43,13 +43,13 @@ pub(super) fn exchanges(t: &mut FigureTable) {
     }
     let what = "transactions with a single exchange";
     t.add_histogram("compound.not.rptm", &format!("response time of {what}"), Unit::Ms, 1e-3, |s| {
-        s.all.rptm_us.without(&over_compounds(s, |compound| &compound.rptm_us))
+        s.rptm_us().without(&over_compounds(s, |compound| &compound.rptm_us))
     });
     t.add_histogram("compound.not.req.size", &format!("request size of {what}"), Unit::Bytes, 1.0, |s| {
         s.block.req_size.without(&over_compounds(s, |compound| &compound.request_size))
     });
     t.add_histogram("compound.not.rep.size", &format!("reply size of {what}"), Unit::Bytes, 1.0, |s| {
-        s.all.size.without(&over_compounds(s, |compound| &compound.size))
+        s.sizes().without(&over_compounds(s, |compound| &compound.size))
     });
 }
 
@@ -83,7 +83,7 @@ pub(super) fn authentication(t: &mut FigureTable) {
         });
     }
     t.add_class_stats("auth.none", "transactions without authentication", |s| {
-        s.all.without(&authenticated(s)).without(s.block.class(Class::Authenticating))
+        s.all().without(&authenticated(s)).without(s.block.class(Class::Authenticating))
     });
     t.add_figure(
         "authenticating.rep.rate",

@@ -64,12 +64,19 @@ pub fn of_any_run() -> RunFigures {
     RunFigures(t)
 }
 
+/// Whether a name may select figures of status codes, which depend on the codes in the logs.
+pub fn of_statuses(name: &str) -> bool {
+    name.starts_with(OF_STATUS)
+}
+
+/// First part of the names of figures of status codes.
+const OF_STATUS: &str = "rep_status_code";
 const CONTENTS: &str = "Kinds of content";
 const STATUSES: &str = "Status codes";
 
 fn status(t: &mut FigureTable, code: u16, name: &str) {
     let what = format!("replies with status {name}, including those of failed transactions and challenges");
-    t.add_class_stats(&format!("rep_status_code.{name}"), &what, move |s| s.block.by_status(code));
+    t.add_class_stats(&format!("{OF_STATUS}.{name}"), &what, move |s| s.block.by_status(code));
 }
 
 fn content(t: &mut FigureTable, number: usize, name: &str) {

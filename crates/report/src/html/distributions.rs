@@ -27,7 +27,7 @@ pub fn response_times(facts: &RunFacts) -> Option<RenderedChart> {
         "For each share of the replies of the primary phase, the response time that this share did not exceed.",
     )
     .x_axis(XAxis::Percent)
-    .with(line("all", &scope.all.rptm_us));
+    .with(line("all", scope.rptm_us()));
     if facts.client.is_some() {
         let mut validations = scope.block.class(Class::Ims200).rptm_us.clone();
         validations.merge(&scope.block.class(Class::Ims304).rptm_us);
@@ -42,7 +42,7 @@ pub fn response_times(facts: &RunFacts) -> Option<RenderedChart> {
 
 pub fn percentiles(facts: &RunFacts) -> Option<RenderedChart> {
     let scope = &facts.headline.as_ref()?.scope;
-    let count = scope.all.rptm_us.count();
+    let count = scope.rptm_us().count();
     // A percentile needs at least one value above it to be more than the maximum.
     let nines = ((count as f64).log10() * 20.0).floor().clamp(0.0, 100.0) as u32;
     let x: Vec<f64> = (0..=nines).map(|i| f64::from(i) / 20.0).collect();
@@ -55,8 +55,8 @@ pub fn percentiles(facts: &RunFacts) -> Option<RenderedChart> {
          lines differ, the bench was late.",
     )
     .x_axis(XAxis::Nines)
-    .with(line("from the actual start", &scope.all.rptm_us))
-    .with(line("from the scheduled start", &scope.all.due_rptm_us))
+    .with(line("from the actual start", scope.rptm_us()))
+    .with(line("from the scheduled start", scope.due_rptm_us()))
     .log_if_wide()
     .draw()
 }

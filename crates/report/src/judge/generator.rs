@@ -48,7 +48,7 @@ fn busiest_during(side: &SideFacts, headline: &Headline) -> Option<f64> {
 pub(super) fn late(facts: &RunFacts, found: &mut Findings) {
     let Some(Headline { scope, .. }) = &facts.headline else { return };
     let Some(late_ms) = scope.block.late_us.quantile(0.99).map(|us| us as f64 * 1e-3) else { return };
-    let mean_ms = scope.all.rptm_us.mean().map_or(0.0, |us| us * 1e-3);
+    let mean_ms = scope.rptm_us().mean().map_or(0.0, |us| us * 1e-3);
     let allowed_ms = LATE_LEAST_MS.max(LATE_SHARE * mean_ms);
     if late_ms > allowed_ms {
         let text = format!(

@@ -100,7 +100,7 @@ pub(super) fn judged(facts: &RunFacts) -> Vec<(f64, f64)> {
 pub(super) fn late_servers(facts: &RunFacts, found: &mut Findings) {
     let Some(total) = facts.server.as_ref().and_then(measured) else { return };
     let Some(late_ms) = total.block.late_us.quantile(0.99).map(|us| us as f64 * 1e-3) else { return };
-    let mean_ms = total.all.rptm_us.mean().map_or(0.0, |us| us * 1e-3);
+    let mean_ms = total.rptm_us().mean().map_or(0.0, |us| us * 1e-3);
     let allowed_ms = THINK_LATE_MS.max(super::generator::LATE_SHARE * mean_ms);
     if late_ms > allowed_ms {
         let text = format!(

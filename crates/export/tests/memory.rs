@@ -1,0 +1,110 @@
+//! What an export takes: the peak of allocated memory, counted per thread.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+
+use polygraph_export::{Format, export};
+use polygraph_stats::{Block, Class, Finished, Header, Interval, LogFile, LogWriter, Record, Side};
+
+thread_local! {
+    static LIVE: Cell<i64> = const { Cell::new(0) };
+    static PEAK: Cell<i64> = const { Cell::new(0) };
+}
+
+/// Counts the bytes that a thread has allocated and not freed.
+struct Counting;
+
+fn count(bytes: i64) {
+    // A thread that is ending has no counters any more.
+    let _ = LIVE.try_with(|live| {
+        live.set(live.get() + bytes);
+        let _ = PEAK.try_with(|peak| peak.set(peak.get().max(live.get())));
+    });
+}
+
+// SAFETY: everything is passed on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as i64);
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        count(-(layout.size() as i64));
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// A log of so many intervals of a second.
+fn write(directory: &Path, intervals: u64) -> PathBuf {
+    let mut block = Block::new();
+    block.finish(&Finished { class: Class::Hit, rptm_us: 100, size: 300, ..Finished::default() });
+    let path = directory.join(format!("{intervals}.log"));
+    let mut log = LogWriter::create(&path).unwrap();
+    let header = Header {
+        side: Side::Client,
+        version: "0".into(),
+        label: String::new(),
+        start_unix_ns: 0,
+        pid: 1,
+        environment: Vec::new(),
+        command: Vec::new(),
+        settings: Vec::new(),
+        workload: String::new(),
+        loops: 1,
+        phases: Vec::new(),
+        offered_rate: None,
+        offered_dhr: None,
+        contents: Vec::new(),
+        workload_text: String::new(),
+    };
+    log.write(&Record::Header(Box::new(header))).unwrap();
+    for second in 0..intervals {
+        let interval = Interval {
+            phase: 0,
+            begin_ns: second * SECOND,
+            end_ns: (second + 1) * SECOND,
+            cpu_ns: 0,
+            busiest_loop_ns: 0,
+            rss_bytes: 0,
+            clock_step_ns: 0,
+            block: block.clone(),
+        };
+        log.write(&Record::Interval(Box::new(interval))).unwrap();
+    }
+    path
+}
+
+/// The largest number of live bytes while `work` ran, beyond those before it.
+fn peak_of<T>(work: impl FnOnce() -> T) -> (T, i64) {
+    let before = LIVE.get();
+    PEAK.set(before);
+    let done = work();
+    (done, PEAK.get() - before)
+}
+
+/// Tables are written in parts of 8192 rows, so the logs are longer than that. Their intervals are nearly empty.
+#[test]
+fn an_export_takes_no_more_memory_for_longer_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let logs = [9_000, 18_000].map(|intervals| write(directory.path(), intervals));
+    for format in [Format::Csv, Format::Parquet] {
+        let run = |log: &Path| {
+            let logs = [LogFile::open(log).unwrap()];
+            peak_of(|| export(&logs, &directory.path().join("tables"), format).unwrap())
+        };
+        // What is made once, such as the table of figures.
+        run(&logs[0]);
+        let [(_, few), (done, many)] = [run(&logs[0]), run(&logs[1])];
+        assert!(done.rows > 18_000 && done.tables == 10);
+        assert!(many < few + few / 8, "{format:?}: {few} bytes for a short log, {many} for a long one");
+    }
+}
