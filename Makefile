@@ -8,7 +8,7 @@ TARGET = $(or $(CARGO_TARGET_DIR),target)
 
 MDBOOK = $(TARGET)/tools/bin/mdbook
 
-.PHONY: all check book test test-deps devices python lint fuzz-check doc unit bench install uninstall clean
+.PHONY: all check book test test-deps devices python lint fuzz-check doc unit bench bench-quick install uninstall clean
 
 all:
 	$(CARGO) build --release --locked
@@ -63,8 +63,9 @@ doc:
 # Processor time per transaction against peers, and of the workload compiler; writes bench/RESULTS.md.
 # BENCH=--compiler-only measures the compiler alone and leaves the rest of the page as it is.
 # What is measured is what `make install` installs. BENCH="--repeats 9" passes options on.
-bench: all
-	python3 -B bench/bench.py $(BENCH)
+# `bench-quick` takes under three minutes and writes no page. Both add their ratios to bench/history.csv.
+bench bench-quick: all
+	python3 -B bench/bench.py $(if $(filter bench-quick,$@),--quick) $(BENCH)
 
 # The program, and its classic names as links to it.
 install: all

@@ -3,6 +3,7 @@
 case, several times. Each measurement says what the client used and what the server used."""
 
 import argparse
+import datetime
 import json
 import os
 import platform
@@ -17,15 +18,25 @@ from pathlib import Path
 
 from clients import CLIENTS, CONNECTIONS, OURS, REPLAYING
 from cpu import Meter
+from ratios import ONLY_ENGINE, append_history, creep, history_rows, read_history
 from replay import record
 from servers import KB, SERVERS, Failure
 import table
 
 HERE = Path(__file__).resolve().parent
 PACKAGES = {"wrk": "wrk", "ab": "apache2-utils", "h2load": "nghttp2-client", "nginx": "nginx-light"}
+# Peers that Debian does not have: versions on crates.io, installed by this program into a folder of its own.
+CRATES = {"shb": "0.6.0"}
+# The profile of `make install`: only what users get is measured.
+INSTALLED = "release"
 # The server of each measurement listens on a port of its own, outside the system's range of client ports,
 # so that connections in TIME_WAIT of one measurement do not meet the next one.
 PORTS = range(20_000, 30_000)
+
+
+# The short form: what changes most often, in under three minutes.
+QUICK = {"repeats": 4, "most_repeats": 12, "minutes": 2.5, "scale": 0.3, "cases": ["persistent 1 KB", "one-request"],
+         "clients": ["polyclt", "wrk", "shb"], "servers": ["polysrv"]}
 
 
 @dataclass(frozen=True)
@@ -70,15 +81,28 @@ class Tools:
     ab: str
     h2load: str
     nginx: str
+    shb: str
+    # What `--engine` of this project's programs is to be; `None` leaves the choice to them.
+    engine: str | None = None
 
 
-def find_tools(polygraph):
+def installed_crate(name, folder):
+    """The program of a crate, which is built on first use."""
+    root = folder / f"{name}-{CRATES[name]}"
+    program = root / "bin" / name
+    if not program.exists():
+        subprocess.run(["cargo", "install", "--quiet", "--locked", "--root", root, "--version", CRATES[name], name], check=True)
+    return str(program)
+
+
+def find_tools(polygraph, folder, engine):
     missing = [package for tool, package in PACKAGES.items() if not shutil.which(tool)]
     if missing:
         sys.exit(f"not installed: {' '.join(missing)}; try: apt-get install -y {' '.join(PACKAGES.values())}")
     if not os.access(polygraph, os.X_OK):
         sys.exit(f"no program at {polygraph}: build it with cargo build --release")
-    return Tools(str(Path(polygraph).resolve()), *(shutil.which(tool) for tool in PACKAGES))
+    crates = [installed_crate(name, folder) for name in CRATES]
+    return Tools(str(Path(polygraph).resolve()), *(shutil.which(tool) for tool in PACKAGES), *crates, engine)
 
 
 def machine(tools):
@@ -99,7 +123,8 @@ def machine(tools):
         "kernel": platform.release(),
         "polygraph": first_line(tools.polygraph, "--version"),
         "commit": first_line("git", "-C", str(HERE), "describe", "--always", "--dirty", "--exclude=*"),
-        "peers": {tool: f"{package} {version(package)}" for tool, package in PACKAGES.items()},
+        "peers": {tool: f"Debian package {package} {version(package)}" for tool, package in PACKAGES.items()}
+        | {name: f"crate {name} {version}, built by `cargo install`" for name, version in CRATES.items()},
     }
 
 
@@ -123,6 +148,8 @@ def measure(tools, case, server_name, client_name, port):
             slack = CONNECTIONS * (20 if case.workload else 1)
             if not run.count - slack <= served <= run.count + slack:
                 raise Failure(f"the client counts {run.count} transactions, the server {served}")
+            if run.engine:
+                measured["engine"] = run.engine
             client = run.cpu.per(run.count)
             server_cpu = used.per(served)
             measured |= {
@@ -152,19 +179,30 @@ def understands(client, case):
 
 def run(tools, options):
     """All measurements. Repeats go round the whole matrix, so that what else the machine does hits all alike,
-    and begin with another client each time."""
-    ports, records = iter(PORTS), []
-    chosen = [case for case in cases(options.scale) if options.cases in case.name]
+    and begin with another client each time. After the least number of repeats, only cases are repeated whose ratios are not
+    known well enough, until they are, or too often or too long."""
+    ports, records, begin = iter(PORTS), [], time.monotonic()
+    chosen = [case for case in cases(options.scale) if any(name in case.name for name in options.cases)]
     chosen = [with_requests(tools, case, next(ports)) if case.name == table.CONTENT else case for case in chosen]
-    for repeat in range(options.repeats):
+    for repeat in range(options.most_repeats):
+        if repeat >= options.repeats:
+            wide = table.wide({"records": records})
+            chosen = [case for case in chosen if case.name in wide]
         for case in chosen:
             clients = [client for client in options.clients if understands(client, case)]
             for server in options.servers if not case.workload else [table.OUR_SERVER]:
                 for client in clients[repeat % len(clients):] + clients[:repeat % len(clients)]:
+                    if repeat > 1 and time.monotonic() - begin > 60 * options.minutes:
+                        return records
                     measured = {"repeat": repeat} | measure(tools, case, server, client, next(ports))
                     records.append(measured)
                     print(table.line(measured), flush=True)
     return records
+
+
+def engine_in(records):
+    """The engine that the logs name."""
+    return ", ".join(table.unique(record["engine"] for record in records if "engine" in record)) or ONLY_ENGINE
 
 
 def compiler():
@@ -188,24 +226,45 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     target = Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent / "target"))
     parser.add_argument("--polygraph", help="the program to measure, by default what cargo has built")
-    parser.add_argument("--profile", default="release", help="cargo's build profile")
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--profile", default=INSTALLED, help="cargo's build profile; only results of the default one are kept")
+    parser.add_argument("--engine", help="the engine of this project's programs; by default they choose")
+    parser.add_argument("--quick", action="store_true", help="a short form for everyday use: two cases, three clients, no page; "
+                        "under three minutes")
+    parser.add_argument("--repeats", type=int, default=5, help="the least number of rounds")
+    parser.add_argument("--most_repeats", type=int, default=20, help="the largest number of rounds, for ratios that vary")
+    parser.add_argument("--minutes", type=float, default=60, help="no further measurement begins after this time")
     parser.add_argument("--scale", type=float, default=1.0, help="factor on the number of transactions")
-    parser.add_argument("--cases", default="", help="only cases with this in their name")
+    parser.add_argument("--cases", type=lambda text: text.split(","), default=[""], help="only cases with one of these in their name")
     parser.add_argument("--clients", type=lambda text: text.split(","), default=list(CLIENTS))
     parser.add_argument("--servers", type=lambda text: text.split(","), default=list(SERVERS))
-    parser.add_argument("--out", type=Path, default=HERE, help="folder for RESULTS.md and results.json")
+    parser.add_argument("--out", type=Path, help="folder for RESULTS.md, results.json and history.csv")
     parser.add_argument("--compiler-only", action="store_true", help="measure the workload compiler, keep the other results")
+    parser.set_defaults(**(QUICK if "--quick" in sys.argv[1:] else {}))
     options = parser.parse_args()
+    if options.profile != INSTALLED and options.out is None:
+        sys.exit(f"--profile {options.profile} is not what is installed: name a folder for its results with --out")
+    out = options.out or HERE
     if options.compiler_only:
-        return refresh_compiler(options.out)
-    tools = find_tools(options.polygraph or target / options.profile / "polygraph")
-    results = {"machine": machine(tools), "profile": options.profile, "repeats": options.repeats, "connections": CONNECTIONS,
-               "records": run(tools, options), "compiler": compiler()}
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "results.json").write_text(json.dumps(results, indent=1) + "\n")
-    (options.out / "RESULTS.md").write_text(table.page(results, (HERE / "RESULTS.template.md").read_text()))
-    print(table.tables(results))
+        return refresh_compiler(out)
+    tools = find_tools(options.polygraph or target / options.profile / "polygraph", target / "tools", options.engine)
+    records = run(tools, options)
+    results = {"machine": machine(tools), "profile": options.profile, "engine": engine_in(records),
+               "repeats": 1 + max((record["repeat"] for record in records), default=0), "connections": CONNECTIONS, "records": records}
+    out.mkdir(parents=True, exist_ok=True)
+    if options.quick:
+        print(table.client_table(results))
+    else:
+        results["compiler"] = compiler()
+        (out / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+        (out / "RESULTS.md").write_text(table.page(results, (HERE / "RESULTS.template.md").read_text()))
+        print(table.tables(results))
+    print(f"\nLinux {results['machine']['kernel']}, engine {results['engine']}. {table.width(results)}")
+    history = out / "history.csv"
+    rows = history_rows(results, table.all_ratios(results), "quick" if options.quick else "full",
+                        datetime.date.today().isoformat())
+    for worse in creep(read_history(history), rows):
+        print(f"worse than before: {worse}")
+    append_history(history, rows)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The clients: how each is told to load a server with 64 connections, and how many transactions it did."""
 
+import json
 import os
 import re
 import subprocess
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import replay
 from cpu import of_rusage
-from servers import PATH, Failure, logged, workload_options
+from servers import PATH, Failure, engine_options, engine_of, logged, workload_options
 
 CONNECTIONS = 64
 REPLAY = Path(__file__).resolve().parent / "replay.lua"
@@ -23,6 +24,8 @@ class Run:
     count: int
     cpu: object
     output: str
+    # What moved the bytes, if the log says it.
+    engine: str | None = None
 
 
 def execute(command, folder):
@@ -58,7 +61,7 @@ def polyclt(tools, case, port, folder):
     """This project's client with all it measures, and its log, which says how many it did: the goal is checked
     at intervals, so that they are more than asked for."""
     log = folder / "client.log"
-    command = [tools.polygraph, "client", "--loops", "1", "--log", log, *(
+    command = [tools.polygraph, "client", "--loops", "1", "--log", log, *engine_options(tools), *(
         workload_options(case, port, case.count) if case.workload else
         ["--origin", f"127.0.0.1:{port}", "--robots", str(CONNECTIONS), "--dhr", "0",
          "--pconn_use_lmt", f"const:{case.use_limit}", "--goal", str(case.count),
@@ -67,7 +70,7 @@ def polyclt(tools, case, port, folder):
     cpu, text = execute(command, folder)
     done, errors = logged(tools, log)
     expect("errors", errors, 0)
-    return Run(done, cpu, text)
+    return Run(done, cpu, text, engine_of(tools, log))
 
 
 def wrk(tools, case, port, folder):
@@ -108,7 +111,19 @@ def h2load(tools, case, port, folder):
     return Run(done, cpu, text)
 
 
+def shb(tools, case, port, folder):
+    """The peer on io_uring."""
+    close = [] if case.persistent else ["--disable-keepalive"]
+    command = [tools.shb, "-t", "1", "-c", str(CONNECTIONS), "-n", str(case.count), "--json", *close,
+               f"http://127.0.0.1:{port}{PATH}"]
+    cpu, text = execute(command, folder)
+    found = json.loads(text[text.index("{"):])
+    expect("errors", found["requests"]["errors"], 0)
+    expect("completed", found["statusCodes"], {"200": case.count})
+    return Run(case.count, cpu, text)
+
+
 OURS = "polyclt"
-CLIENTS = {client.__name__: client for client in (polyclt, wrk, ab, h2load)}
+CLIENTS = {client.__name__: client for client in (polyclt, wrk, ab, h2load, shb)}
 # Those that can ask for many objects: what a workload is replayed with.
 REPLAYING = {"wrk", "h2load"}

@@ -3,17 +3,19 @@ same number of body bytes from memory."""
 
 import http.client
 import json
+import re
 import signal
 import socket
 import subprocess
 import time
 from pathlib import Path
 
+from ratios import ONLY_ENGINE
+
 # An object of the benchmark: this project's server answers no other URLs, nginx answers all.
 PATH = "/w12345678.00abcdef:0000002a/t03/_00000000000001f4"
 KB = 1024
 WORKLOADS = Path(__file__).resolve().parent.parent / "workloads"
-
 
 
 class Failure(Exception):
@@ -26,6 +28,19 @@ def logged(tools, log):
     output = subprocess.run(lx, capture_output=True, text=True, check=True).stdout
     figures = json.loads(output)["figures"]
     return int(figures["rep.rptm.count"]), int(figures["err_cnt"])
+
+
+def engine_options(tools):
+    """The engine of this project's programs, if a certain one was asked for."""
+    return ["--engine", tools.engine] if tools.engine else []
+
+
+def engine_of(tools, log):
+    """The engine that a log names; versions with a single engine do not name it."""
+    text = subprocess.run([tools.polygraph, "lr", log], capture_output=True, text=True, check=True).stdout
+    settings = text.partition("\nsettings:\n")[2].partition("\nphases:\n")[0]
+    found = re.search(r"^  engine: (\S+)", settings, re.MULTILINE)
+    return found[1] if found else ONLY_ENGINE
 
 
 class Server:
@@ -91,7 +106,7 @@ class Polysrv(Server):
     def __init__(self, tools, case, port, folder):
         self.tools, self.log = tools, folder / "server.log"
         self.asked = 0 if case.workload else 1
-        command = [tools.polygraph, "server", "--loops", "1", "--log", self.log, *(
+        command = [tools.polygraph, "server", "--loops", "1", "--log", self.log, *engine_options(tools), *(
             workload_options(case, port, 1_000_000_000) if case.workload else
             ["--listen", f"127.0.0.1:{port}", "--rep_sz", f"const:{case.body}B",
              "--pconn_use_lmt", f"const:{case.use_limit}"])]

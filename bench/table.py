@@ -4,6 +4,7 @@ from statistics import median
 from string import Template
 
 from clients import OURS
+from ratios import NARROW, ONLY_ENGINE, client_limit, ratio, server_limit
 
 OUR_SERVER = "polysrv"
 # The load generator under which servers are judged; the others are shown too.
@@ -47,17 +48,56 @@ class Cell:
                 f"({min(totals):.2f}-{max(totals):.2f})")
 
 
-def verdict(ours, peers):
-    """Ours against the cheapest peer that could be measured: by medians, and in how many rounds."""
+def verdict(ours, peers, limit):
+    """Ours against the cheapest peer that could be measured and has a target: `limit` gives it for each peer."""
     peers = {name: cell for name, cell in peers.items() if cell}
     if not ours or not peers:
         return "not measured"
-    best = min(peers, key=lambda name: peers[name].median())
-    share = ours.median() / peers[best].median()
-    both = ours.rounds.keys() & peers[best].rounds.keys()
-    lower = sum(ours.rounds[i] <= peers[best].rounds[i] for i in both)
-    word = "met" if share <= 1 else "**missed**"
-    return f"{word}: {share:.2f} of {best}, lower in {lower} of {len(both)}"
+    judged = {name: cell for name, cell in peers.items() if limit(name) is not None}
+    best = min(judged or peers, key=lambda name: peers[name].median())
+    found, most = ratio(ours.rounds, peers[best].rounds), limit(best)
+    if found is None:
+        return "not measured"
+    word = "" if most is None else "met: " if found.value <= most else "**missed**: "
+    return word + found.of(best) + ("" if most is None else f", limit {most:g}")
+
+
+def client_verdicts(results, case, ours, peers):
+    """Two verdicts: that against the peers that wait as everybody does, and that against the one on io_uring."""
+    def limit(peer):
+        return client_limit(results.get("engine", ONLY_ENGINE), peer, "one-request" not in case)
+
+    usual = {name: cell for name, cell in peers.items() if name != "shb"}
+    return [verdict(ours, usual, limit), verdict(ours, {name: peers[name] for name in peers.keys() - usual.keys()}, limit)]
+
+
+def all_ratios(results):
+    """Every ratio that is judged: side, case, who it was measured against, peer, ratio."""
+    cases, clients, servers = names(results)
+    found = []
+    for case in cases:
+        for server in servers:
+            ours = Cell(results, case, OURS, server, "client_us")
+            for peer in clients:
+                if peer != OURS:
+                    found.append(("client", case, server, peer, ratio(ours.rounds, Cell(results, case, peer, server, "client_us").rounds)))
+        for peer in servers:
+            if peer != OUR_SERVER and JUDGE in clients:
+                ours = Cell(results, case, JUDGE, OUR_SERVER, "server_us")
+                found.append(("server", case, JUDGE, peer, ratio(ours.rounds, Cell(results, case, JUDGE, peer, "server_us").rounds)))
+    return [entry for entry in found if entry[-1] is not None]
+
+
+def wide(results):
+    """The cases with a ratio that is not known well enough."""
+    return unique(case for _, case, _, _, found in all_ratios(results) if not found.narrow)
+
+
+def width(results):
+    """Whether the ratios are known well enough, in a sentence."""
+    found = all_ratios(results)
+    narrow = sum(entry[-1].narrow for entry in found)
+    return f"{narrow} of {len(found)} ratios have an interval narrower than {100 * NARROW:g} %."
 
 
 def rows(head, body):
@@ -68,7 +108,7 @@ def rows(head, body):
 def names(results):
     """Cases, clients and servers of what is compared with peers; workloads only this project's programs understand."""
     records = [r for r in results["records"] if not r.get("workload")]
-    return (unique(r[key] for r in records) for key in ("case", "client", "server"))
+    return [unique(r[key] for r in records) for key in ("case", "client", "server")]
 
 
 def client_table(results):
@@ -79,8 +119,8 @@ def client_table(results):
             cells = {client: Cell(results, case, client, server, "client_us") for client in clients}
             ours = cells.get(OURS)
             peers = {name: cell for name, cell in cells.items() if name != OURS}
-            body.append([case, server, *cells.values(), verdict(ours, peers)])
-    return rows(["case", "server", *clients, "target"], body)
+            body.append([case, server, *cells.values(), *client_verdicts(results, case, ours, peers)])
+    return rows(["case", "server", *clients, "the cheapest of the others", "shb"], body)
 
 
 def server_table(results):
@@ -91,7 +131,8 @@ def server_table(results):
             cells = {server: Cell(results, case, client, server, "server_us") for server in servers}
             ours = cells.get(OUR_SERVER)
             peers = {name: cell for name, cell in cells.items() if name != OUR_SERVER}
-            judged = verdict(ours, peers)
+            limit = server_limit(results.get("engine", ONLY_ENGINE), "one-request" not in case)
+            judged = verdict(ours, peers, lambda _: limit)
             body.append([case, client, *cells.values(), judged if client == JUDGE else f"({judged})"])
     return rows(["case", "client", *servers, "target"], body)
 
@@ -168,9 +209,9 @@ def tables(results):
 def page(results, template):
     machine = results["machine"]
     facts = [f"- {machine['processor']}, {machine['processors']} processors, Linux {machine['kernel']}",
-             f"- {machine['polygraph']}, commit {machine['commit']}, cargo's profile `{results['profile']}`",
-             *(f"- {tool}: Debian package {package}" for tool, package in machine["peers"].items())]
+             f"- {machine['polygraph']}, commit {machine['commit']}, cargo's profile `{results['profile']}`, engine `{results['engine']}`",
+             *(f"- {tool}: {package}" for tool, package in machine["peers"].items())]
     return Template(template).substitute(
-        machine="\n".join(facts), repeats=results["repeats"], connections=results["connections"], judge=JUDGE,
+        machine="\n".join(facts), engine=results["engine"], kernel=machine["kernel"], width=width(results), repeats=results["repeats"], connections=results["connections"], judge=JUDGE,
         clients=client_table(results), servers=server_table(results), content=content_table(results), failures=failures(results),
         compiler=f"{COMPILER}\n\n{compiler_intro()}\n\n{compiler_table(results)}")

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 from pathlib import Path
@@ -10,8 +11,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import table
+from bench import INSTALLED
 from clients import number
 from cpu import Cpu, Meter
+from ratios import append_history, creep, history_rows, ratio, read_history
 from replay import heads
 from servers import Failure
 
@@ -69,9 +72,64 @@ class Tests(unittest.TestCase):
             last = table.client_table({"records": records}).splitlines()[-1]
             self.assertIn(wanted, last)
 
-        check([5, 7, 9], [9, 9, 9], [8, 8, 8], "| met: 0.88 of wrk, lower in 2 of 3 |")
-        check([5, 7, 9], [6, 6, 6], [8, 8, 8], "| **missed**: 1.17 of ab, lower in 1 of 3 |")
-        check([5, 7, 9], [], [], "| not measured |")
+        check([7, 7, 7], [9, 9, 9], [8, 8, 8], "| met: 0.88 of wrk (0.88-0.88 in 3 rounds), limit 1 | not measured |")
+        check([5, 7, 9], [6, 6, 6], [8, 8, 8], "| **missed**: 1.13 of ab (0.55-2.36 in 3 rounds, wider than 5 %), limit 1 |")
+        check([7], [6], [8], "| **missed**: 1.17 of ab (one round), limit 1 |")
+        check([5, 7, 9], [], [], "| not measured | not measured |")
+
+    def test_the_limits_depend_on_the_engine(self):
+        records = [record(i, client, "nginx", us) for client, us in [("polyclt", 9), ("wrk", 10), ("shb", 8)] for i in range(3)]
+        for engine, usual, uring in [("epoll", "met: 0.90", "| 1.12 of shb (1.12-1.12 in 3 rounds) |"),
+                                     ("uring", "**missed**: 0.90", "**missed**: 1.12 of shb (1.12-1.12 in 3 rounds), limit 1.1 |")]:
+            last = table.client_table({"records": records, "engine": engine}).splitlines()[-1]
+            self.assertIn(usual, last)
+            self.assertIn(uring, last)
+
+    def test_an_interval_covers_what_rounds_say(self):
+        found = ratio({0: 1.0, 1: 1.1, 2: 0.9, 3: 1.0}, {0: 1.0, 1: 1.0, 2: 1.0, 3: 1.0, 4: 7.0})
+        self.assertEqual(found.rounds, 4)
+        self.assertTrue(0.85 < found.low < found.value < 1.0 < found.high < 1.15, found)
+        self.assertFalse(found.narrow)
+        # What hits a whole round alike does not make the interval wider.
+        slow = ratio({i: 2.0 * (1 + i) for i in range(5)}, {i: 1.0 * (1 + i) for i in range(5)})
+        self.assertTrue(slow.narrow and abs(slow.value - 2.0) < 1e-9, slow)
+        self.assertFalse(ratio({0: 1.0}, {0: 1.0}).narrow)
+        self.assertIsNone(ratio({0: 1.0}, {1: 1.0}))
+
+    def test_cases_are_repeated_until_their_ratios_are_known(self):
+        def of(case, ours):
+            return [record(i, client, "polysrv", us) | {"case": case} for client, all_us in [("polyclt", ours), ("wrk", [10] * 4)]
+                    for i, us in enumerate(all_us)]
+
+        results = {"records": of("steady", [9, 9, 9, 9]) + of("noisy", [7, 9, 12, 9])}
+        self.assertEqual(table.wide(results), ["noisy"])
+        self.assertEqual(table.width(results), "1 of 2 ratios have an interval narrower than 5 %.")
+
+    def test_the_history_shows_a_slow_creep(self):
+        machine = {"commit": "c", "polygraph": "polygraph 1", "processor": "p", "kernel": "6"}
+        results = {"machine": machine, "profile": "release", "engine": "epoll"}
+
+        def rows(ours, **changed):
+            found = [("client", "c", "nginx", "wrk", ratio({i: ours for i in range(3)}, {i: 10.0 for i in range(3)}))]
+            return history_rows(results | changed, found, "quick", "2026-11-23")
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "history.csv"
+            self.assertEqual(read_history(path), [])
+            for ours in (9.0, 9.1, 9.2):
+                append_history(path, rows(ours))
+            known = read_history(path)
+            self.assertEqual([row["ratio"] for row in known], ["0.900", "0.910", "0.920"])
+            self.assertEqual(creep(known, rows(9.4)), [])
+            self.assertEqual(creep(known, rows(9.9)), ["client, c, nginx: 0.990 of wrk, 0.910 before"])
+            # Another engine has a history of its own.
+            self.assertEqual(creep(known, rows(9.9, engine="uring")), [])
+
+    def test_what_is_measured_is_what_is_installed(self):
+        makefile = (Path(__file__).parent.parent / "Makefile").read_text()
+        self.assertIn(f"/{INSTALLED}/polygraph' '$(BINDIR)/polygraph'", makefile)
+        self.assertIn("bench bench-quick: all\n", makefile)
+        self.assertNotIn("--profile", makefile)
 
     def test_content_is_judged_within_rounds(self):
         def content(costs):
