@@ -1,6 +1,7 @@
 //! Folds the logs of one run into the facts from which verdict, reports and tables are made.
 
 use std::borrow::Cow;
+use std::panic::resume_unwind;
 use std::path::PathBuf;
 
 use polygraph_stats::log::LogError;
@@ -35,10 +36,20 @@ pub fn fold<S: LogSource>(logs: &[S]) -> Result<RunFacts, FoldError> {
     };
     let window_s = series::window_s(logs.iter().map(end_s).fold(0.0, f64::max));
     let robots_end_s = of_side(logs, Side::Client).into_iter().map(end_s).reduce(f64::max);
-    let server = gather::side(logs, Side::Server, start_unix_ns, window_s, None);
+    let side = |side, sound_until_s| gather::side(logs, side, start_unix_ns, window_s, sound_until_s);
+    // Each side is read by a thread of its own: a long run is folded in little more than half the time.
+    let (server, client) = std::thread::scope(|scope| {
+        let server = robots_end_s.map(|_| scope.spawn(|| side(Side::Server, None)));
+        let client = side(Side::Client, None);
+        let server = server.map(|server| server.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        (server.unwrap_or_else(|| side(Side::Server, None)), client)
+    });
     let origin_gone = server.as_ref().zip(robots_end_s).and_then(|(side, end_s)| first_gone(side, end_s));
-    let sound_until_s = origin_gone.as_ref().map(|gone| gone.at_s - CLOCKS_APART_S);
-    let client = gather::side(logs, Side::Client, start_unix_ns, window_s, sound_until_s);
+    let client = match &origin_gone {
+        // It is only now known until when the statistics of the robots are sound.
+        Some(gone) => side(Side::Client, Some(gone.at_s - CLOCKS_APART_S)),
+        None => client,
+    };
     let headline = client.as_ref().or(server.as_ref()).and_then(headline);
     let device = !client.as_ref().is_some_and(|client| asked_directly(client, server.as_ref()));
     let mut facts = RunFacts {

@@ -38,7 +38,7 @@ impl Curve {
         if ordinals.count() == 0 {
             return None;
         }
-        let mut bins: Vec<(u64, u64, u64)> = ordinals.ranges().collect();
+        let mut bins: Vec<(u64, u64, u64)> = ordinals.ranges();
         let objects = bins.first().map_or(0, |&(_, _, count)| count) as f64;
         bins.reverse();
         let mut points: Vec<(f64, f64)> = Vec::new();

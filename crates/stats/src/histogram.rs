@@ -150,6 +150,11 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
         if other.count() == 0 {
             return;
         }
+        if self.count() == 0 && matches!(self.bins, Bins::Used(_)) {
+            *self =
+                Histogram { bins: other.bins.clone(), summary: other.summary(), earlier: NONE, recent: 0 };
+            return;
+        }
         match &other.bins {
             Bins::Used(used) => self.merge_used(used),
             Bins::Array(theirs) => {
@@ -296,8 +301,16 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
 
     /// The bins that have values with both bounds: smallest and largest value of the bin, both included, and its
     /// count, in ascending order.
-    pub fn ranges(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
-        self.bins().map(|(last, count)| ((last + 1).saturating_sub(Self::width_at(last)), last, count))
+    pub fn ranges(&self) -> Vec<(u64, u64, u64)> {
+        let range =
+            |last: u64, count: u32| ((last + 1).saturating_sub(Self::width_at(last)), last, u64::from(count));
+        match &self.bins {
+            Bins::Used(used) => used.iter().map(|&(last, count)| range(last, count)).collect(),
+            Bins::Array(counts) => {
+                let used = counts.iter().enumerate().filter(|(_, count)| **count > 0);
+                used.map(|(index, &count)| range(Self::bin_at(index), count)).collect()
+            }
+        }
     }
 }
 
@@ -483,7 +496,10 @@ mod tests {
             assert!((got - value).abs() <= value * 0.0625, "{got}");
         }
         assert!(coarse.bins().count() < 300);
-        assert_eq!(coarse.ranges().map(|(first, last, _)| last - first + 1).sum::<u64>(), 98_304 + 4_096);
+        assert_eq!(
+            coarse.ranges().into_iter().map(|(first, last, _)| last - first + 1).sum::<u64>(),
+            98_304 + 4_096
+        );
     }
 
     #[test]

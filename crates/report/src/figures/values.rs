@@ -25,7 +25,7 @@ pub struct BinRow {
 
 impl<const DIGITS: u8> From<&Histogram<DIGITS>> for Values {
     fn from(hist: &Histogram<DIGITS>) -> Values {
-        Values { summary: hist.summary(), bins: hist.ranges().collect() }
+        Values { summary: hist.summary(), bins: hist.ranges() }
     }
 }
 
