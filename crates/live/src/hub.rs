@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::statistics::LiveStatistics;
 
-/// Messages in the history of a side. When there are so many, every other one of the older half goes, so that the
-/// history reaches back to the start of the run, with fewer messages for earlier times.
+/// Messages in the history of a side. When there are more, at least half of the older half goes: the history reaches back to
+/// the start of the run, at even but longer distances for earlier times.
 const MOST_LINES: usize = 3600;
 /// Messages that may wait for a reader. One that falls further behind is disconnected, so that it costs no memory.
 const BACKLOG: usize = 256;
@@ -20,7 +20,7 @@ pub struct Hub(Mutex<HubState>);
 
 #[derive(Debug, Default)]
 struct HubState {
-    histories: BTreeMap<&'static str, VecDeque<Arc<str>>>,
+    histories: BTreeMap<&'static str, History>,
     latest: BTreeMap<&'static str, LiveStatistics>,
     readers: Vec<SyncSender<Arc<str>>>,
 }
@@ -46,10 +46,7 @@ impl Hub {
         let side = statistics.side.name();
         state.latest.insert(side, statistics.clone());
         let history = state.histories.entry(side).or_default();
-        history.push_back(Arc::clone(&line));
-        if history.len() > MOST_LINES {
-            thin(history);
-        }
+        history.push(Arc::clone(&line));
         state.readers.retain(|reader| match reader.try_send(Arc::clone(&line)) {
             Ok(()) => true,
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => false,
@@ -64,7 +61,10 @@ impl Hub {
         }
         let (to_reader, lines) = sync_channel(BACKLOG);
         state.readers.push(to_reader);
-        Some(HubReader { history: state.histories.values().flatten().cloned().collect(), lines })
+        Some(HubReader {
+            history: state.histories.values().flat_map(History::lines).cloned().collect(),
+            lines,
+        })
     }
 
     /// The last message of each side.
@@ -78,14 +78,34 @@ impl Hub {
     }
 }
 
-/// Removes every other line of the older half.
-fn thin(history: &mut VecDeque<Arc<str>>) {
-    let half = history.len() / 2;
-    let mut at = 0;
-    history.retain(|_| {
-        at += 1;
-        at > half || at % 2 == 1
-    });
+/// The lines of a side, each with its number from the start of the run.
+#[derive(Debug, Default)]
+struct History {
+    lines: VecDeque<(u64, Arc<str>)>,
+    next: u64,
+}
+
+impl History {
+    fn push(&mut self, line: Arc<str>) {
+        self.lines.push_back((self.next, line));
+        self.next += 1;
+        if self.lines.len() > MOST_LINES {
+            self.thin();
+        }
+    }
+
+    fn lines(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.lines.iter().map(|(_, line)| line)
+    }
+
+    /// Removes at least half of the older half. Of that half, only lines whose number is a multiple of a power of two stay: the
+    /// next time finds what it wants to keep.
+    fn thin(&mut self) {
+        let half = self.lines.len() / 2;
+        let recent = self.lines[half].0;
+        let step = (2 * recent.div_ceil(half as u64)).next_power_of_two();
+        self.lines.retain(|(number, _)| *number >= recent || number % step == 0);
+    }
 }
 
 #[cfg(test)]
@@ -94,18 +114,16 @@ mod tests {
 
     #[test]
     fn long_histories_reach_back_to_the_start() {
-        let mut history: VecDeque<Arc<str>> = VecDeque::new();
+        let mut history = History::default();
         for number in 0..50_000 {
-            history.push_back(number.to_string().into());
-            if history.len() > MOST_LINES {
-                thin(&mut history);
-            }
+            history.push(number.to_string().into());
         }
-        assert!(history.len() <= MOST_LINES && history.len() > MOST_LINES / 2, "{}", history.len());
-        let numbers: Vec<u32> = history.iter().map(|line| line.parse().unwrap()).collect();
+        let numbers: Vec<u32> = history.lines().map(|line| line.parse().unwrap()).collect();
+        assert!(numbers.len() <= MOST_LINES && numbers.len() > MOST_LINES / 2, "{}", numbers.len());
         assert_eq!((numbers[0], numbers[numbers.len() - 1]), (0, 49_999));
         let gaps: Vec<u32> = numbers.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        assert!(gaps.iter().all(|gap| (1..20_000).contains(gap)));
+        // 1,800 lines at even distances would be 28 apart.
+        assert!(gaps.iter().all(|gap| (1..=64).contains(gap)), "{gaps:?}");
         assert_eq!(gaps[gaps.len() - 1000..], [1; 1000], "recent times are complete");
     }
 }
