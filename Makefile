@@ -54,8 +54,9 @@ fuzz-check:
 	CUSTOM_LIBFUZZER_PATH=/not-linked/libfuzzer.a \
 		$(CARGO) check --locked --manifest-path fuzz/Cargo.toml --target-dir '$(TARGET)/fuzz'
 
+# Most tests of the program wait for clocks and sockets, so there are more threads than cores.
 unit:
-	$(CARGO) test --workspace --locked --no-fail-fast
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} $(CARGO) test --workspace --locked --no-fail-fast
 
 doc:
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked
