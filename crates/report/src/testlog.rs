@@ -60,6 +60,8 @@ pub struct Run {
     pub stalls: [Option<(f64, f64)>; 2],
     /// The end of the log; `None` for a killed process.
     pub end: Option<EndReason>,
+    /// Launches per second that robots skip for parts of pages.
+    pub skipped_rate: f64,
     /// The process ends after this many seconds, regardless of the plan.
     pub stop_at: Option<f64>,
     /// The device starts with an empty cache: after this many seconds only a share 1/e of the hits is still missed.
@@ -103,6 +105,7 @@ impl Default for Run {
             lost: None,
             stalls: [None; 2],
             end: Some(EndReason::Finished),
+            skipped_rate: 0.0,
             stop_at: None,
             cold: None,
             means: [0.012, 3.0],
@@ -309,6 +312,7 @@ impl Run {
                 {
                     (0..count).for_each(|_| block.count_error(kind));
                 }
+                block.skipped_launches = (self.skipped_rate * (end - begin)) as u64;
                 block.close((end * SECOND) as u64);
                 unfinished = block.xacts.last;
                 let cpu_ns = ((end - begin) * self.busy * SECOND) as u64;

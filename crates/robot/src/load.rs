@@ -57,7 +57,14 @@ impl<L: Link> RobotGroup<L> {
         if profile.session.is_some() && !self.is_busy(robot, profile, due) {
             return false;
         }
-        matches!(profile.load, Load::Closed { .. }) || !self.robot(robot).skips(due)
+        if matches!(profile.load, Load::Closed { .. }) {
+            return true;
+        }
+        let skips = self.robot(robot).skips(due);
+        if skips {
+            self.context.of(robot).recorder.with(|block| block.skipped_launches += 1);
+        }
+        !skips
     }
 
     /// Whether the robot's session is in a busy period.

@@ -132,6 +132,8 @@ pub struct Block {
     pub reused: u64,
     /// Lateness of every start in microseconds: actual minus due time.
     pub late_us: Histogram,
+    /// Launches by the clock that robots skipped because requests for embedded objects and redirects took their place.
+    pub skipped_launches: u64,
     /// Concurrent transactions: entered = started, left = finished or failed.
     pub xacts: Level,
     /// Transactions that wait for a connection.
@@ -170,7 +172,7 @@ fold_fields! {
     Block {
         classes, offered_hits, offered_misses, missed, hit_since_transfer_ms, miss_since_transfer_ms, false_hits, kinds, request_kinds,
         unusual_status, other_replies, custom, auth_steps, authenticated, compounds, latency, range_gen, oid_gen,
-        embedded, unique, ordinals, pages, req_size, errors, verified, retried, reused, late_us, conn_ttl_us, conn_uses, closes,
+        embedded, unique, ordinals, pages, req_size, errors, verified, retried, reused, late_us, skipped_launches, conn_ttl_us, conn_uses, closes,
         pipeline_depth, cookies, dns, continue_us, validations, reads, writes;
         xacts, waiting, conns, established, idle, populus
     }

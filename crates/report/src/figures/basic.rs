@@ -185,6 +185,11 @@ fn load(t: &mut FigureTable) {
         "transactions restarted because the peer closed a persistent connection while the request was being sent",
         |s| s.block.retried,
     );
+    t.add_count(
+        "launch.skipped.count",
+        "launches by the clock that robots skipped because requests for embedded objects and redirects took their place",
+        |s| s.block.skipped_launches,
+    );
 }
 
 /// Hit ratios and the basic classes.

@@ -187,8 +187,9 @@ fn table() -> Vec<Rule> {
         "offered",
         format!(
             "robots started fewer transactions than planned, by more than {} and by more than chance explains, and \
-             the cause was neither a connection limit nor unanswered pages whose embedded \
-             objects the robots could not request (unanswered pages: warning)",
+             the cause was neither a connection limit, nor unanswered pages whose embedded \
+             objects the robots could not request (unanswered pages: warning), nor launches that robots owed to \
+             large pages before the phase",
             percent(overload::GAP_MAX)
         ),
         Invalid,

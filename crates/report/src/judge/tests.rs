@@ -242,7 +242,11 @@ fn few_samples() {
 
 #[test]
 fn a_bench_that_does_not_offer_the_load() {
-    check(&Run { started_share: 0.8, ..Run::default() }, VerdictOutcome::Invalid, &["offered"]);
+    let few = Run { started_share: 0.8, ..Run::default() };
+    check(&few, VerdictOutcome::Invalid, &["offered"]);
+    // Robots owe 10 of 100 launches per second, or all 20 that are missing, to pages before the phase.
+    check(&Run { skipped_rate: 10.0, ..few.clone() }, VerdictOutcome::Invalid, &["offered"]);
+    check(&Run { skipped_rate: 20.0, ..few }, VerdictOutcome::Valid, &[]);
 }
 
 #[test]

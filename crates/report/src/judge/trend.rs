@@ -44,7 +44,7 @@ pub(super) fn trend(facts: &RunFacts, found: &mut Findings) {
     let rate = rates.iter().sum::<f64>() / PARTS as f64;
     // Starts come at random, so their number in a third varies by this much.
     let starts = rate * headline.scope.seconds / PARTS as f64;
-    let batch = batches(&headline.scope);
+    let batch = batches(facts, headline);
     let random = allowance(2.0 * starts * batch, batch) / starts.max(1.0);
     if rate <= 0.0 || drift(&rates).abs() > rate * STEADY.max(random) {
         return;

@@ -98,7 +98,7 @@ pub(crate) fn full() -> Block {
     block.page(5, 10, 3);
     ErrorKind::all().for_each(|kind| block.count_error(kind));
     block.verified = VerificationStats { replies: 1, bytes: 2, uncompared: 4, digests: 3, due: 4, marked: 5 };
-    (block.retried, block.reused) = (1, 2);
+    (block.retried, block.reused, block.skipped_launches) = (1, 2, 6);
     [&mut block.reads, &mut block.writes].into_iter().for_each(|hist| hist.record(4));
     block.fail(503, 9, 100, true);
     for scheme in AuthScheme::ALL {
