@@ -45,6 +45,11 @@ impl TwoHosts {
         hosts
     }
 
+    /// The name of the namespace of a host.
+    pub fn name(&self, host: usize) -> &str {
+        &self.names[host]
+    }
+
     /// Runs `ip` on a host.
     pub fn ip(&self, host: usize, words: &str) {
         ip(&format!("-n {} {words}", self.names[host]));
