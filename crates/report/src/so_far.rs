@@ -1,7 +1,7 @@
 //! The verdict of a run that is still going on: the one that it would get if it ended now with all goals met.
 //!
 //! A verdict needs the phases of a run, and how figures changed within them. Both are kept at a bounded cost: each phase
-//! has at most [`MOST_PARTS`] parts, which become longer as the phase does.
+//! has at most `MOST_PARTS` parts, which become longer as the phase does.
 
 use std::collections::BTreeMap;
 
