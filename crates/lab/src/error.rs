@@ -54,6 +54,14 @@ pub enum LabError {
         /// What is wrong.
         problem: String,
     },
+    /// The kernel does not put a cable into service.
+    #[error("a cable of {namespace} stays down: {cable}; see `ip -n {namespace} link` for its state")]
+    CableDown {
+        /// The network namespace.
+        namespace: String,
+        /// What `ip` says about the cable.
+        cable: String,
+    },
     /// The network of this host cannot be changed.
     #[error(transparent)]
     Network(#[from] polygraph_netsetup::Error),

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use polygraph_netsetup::{Change, Changes, Ledger, run_program, run_program_with_input};
 
@@ -12,6 +14,9 @@ use crate::up_plan::{NEIGHBOUR_LIMITS, UpPlan, neighbour_limit};
 
 /// The settings of the kernel's table of neighbours.
 const NEIGHBOURS: &str = "/proc/sys/net/ipv4/neigh/default";
+
+/// How long the kernel may take to notice that the cables of a lab are plugged in. It takes up to a few seconds on a busy host.
+const CABLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Makes a lab that stays until it is taken down. If that fails, nothing is left of it.
 ///
@@ -49,7 +54,22 @@ fn carry_out(plan: &UpPlan, changes: &mut Changes) -> Result<()> {
     for step in &plan.steps {
         run_program_with_input(&step.command, &step.input)?;
     }
-    Ok(())
+    plan.namespaces.iter().try_for_each(|namespace| wait_for_cables(namespace))
+}
+
+/// Waits until the cables of a namespace carry packets. Until then the kernel drops what is sent.
+fn wait_for_cables(namespace: &str) -> Result<()> {
+    let deadline = Instant::now() + CABLE_TIMEOUT;
+    loop {
+        let links = run_program(&["ip", "-n", namespace, "-br", "link", "show", "type", "veth"])?;
+        let Some(down) = links.lines().find(|link| link.split_whitespace().nth(1) != Some("UP")) else {
+            return Ok(());
+        };
+        if Instant::now() > deadline {
+            return Err(LabError::CableDown { namespace: namespace.to_owned(), cable: down.to_owned() });
+        }
+        sleep(Duration::from_millis(10));
+    }
 }
 
 /// Makes the kernel's table of neighbours large enough. Only the first namespace of a system has the setting.

@@ -60,7 +60,10 @@ fn failure(error: LabError) -> Failure {
             Failure::usage(error)
         }
         LabError::State { .. } => Failure::data(error),
-        LabError::File { .. } | LabError::AlreadyUp(_) | LabError::Network(_) => Failure::setup(error),
+        LabError::File { .. }
+        | LabError::AlreadyUp(_)
+        | LabError::CableDown { .. }
+        | LabError::Network(_) => Failure::setup(error),
     }
 }
 
