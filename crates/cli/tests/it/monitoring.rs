@@ -92,10 +92,10 @@ fn notifications_need_an_address() {
     }
 }
 
-/// A run of a minute, which its test stops earlier. Its label keeps it apart from those of other tests.
+/// A long run, which its test stops earlier. Its label keeps it apart from those of other tests.
 fn long_run(sandbox: &Sandbox, label: &str, more: &str) -> crate::sandbox::Running {
     sandbox.start(&format!(
-        "run --no_proxy --req_rate 50/sec --goal 1min --cool_phase none --xact_think none --label {label} {more}"
+        "run --no_proxy --req_rate 50/sec --goal 10min --cool_phase none --xact_think none --label {label} {more}"
     ))
 }
 
@@ -109,8 +109,9 @@ fn until_seen(sandbox: &Sandbox, words: &str, wanted: impl Fn(&Value) -> bool) -
     let deadline = Instant::now() + PATIENCE;
     loop {
         let done = sandbox.polygraph(&only_label(&format!("--once --json --wait 300ms {words}")));
-        assert_eq!(done.code(), Some(0), "{done:?}");
-        let found: Value = serde_json::from_str(&done.out).unwrap();
+        // 4: nobody publishes yet.
+        assert!(matches!(done.code(), Some(0 | 4)), "{done:?}");
+        let found: Value = serde_json::from_str(&done.out).unwrap_or_default();
         if wanted(&found) {
             return found;
         }
@@ -125,9 +126,12 @@ fn processes_are_found_on_this_host_and_elsewhere() {
     let run = long_run(&sandbox, "watched", &format!("--live 127.0.0.1:{port}"));
     let pid = u64::from(run.pid().as_raw_nonzero().get().unsigned_abs());
     let both = |rows: &Value| {
-        let of_run =
-            |row: &&Value| row["pid"].as_u64() == Some(pid) && row["total"]["ok"].as_f64() > Some(150.0);
-        rows.as_array().unwrap().iter().filter(of_run).count() == 2
+        let of_run = |row: &&Value| {
+            row["pid"].as_u64() == Some(pid)
+                && row["total"]["ok"].as_f64() > Some(150.0)
+                && row["rate"].as_f64() > Some(20.0)
+        };
+        rows.as_array().is_some_and(|rows| rows.iter().filter(of_run).count() == 2)
     };
     let rows = until_seen(&sandbox, "", both);
     let row = rows
@@ -140,10 +144,7 @@ fn processes_are_found_on_this_host_and_elsewhere() {
         (row["label"].as_str(), row["state"].as_str(), row["phase"].as_str()),
         (Some("watched"), Some("running"), Some("warm"))
     );
-    assert!(
-        row["rate"].as_f64() > Some(20.0) && row["dhr"].as_f64().is_some() && row["verdict"].is_string(),
-        "{row:#}"
-    );
+    assert!(row["dhr"].as_f64().is_some() && row["verdict"].is_string(), "{row:#}");
     // The same process, by its port; it appears once.
     until_seen(&sandbox, &format!("--attach 127.0.0.1:{port}"), both);
     let table = sandbox.polygraph(&only_label("--once --side client"));
@@ -290,7 +291,8 @@ fn the_terminal_view_follows_keys_and_processes() {
     screen.wait_for(&[&pid], &["onscreenx"]);
     run.signal(Signal::TERM);
     run.finish();
-    screen.wait_for(&["ended", "0 of"], &[]);
+    // The rows are those of this run; the line above the charts counts the processes of other tests too.
+    screen.wait_for(&[&pid, "ended"], &[]);
     screen.keys(&["q"]);
     screen.wait_for(&[], &["polygraph mon"]);
 }

@@ -1,5 +1,6 @@
 //! Two hosts as network namespaces with a cable between them, for tests of the network. Needs root.
 
+use std::net::{IpAddr, UdpSocket};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -42,7 +43,32 @@ impl TwoHosts {
             ip(&format!("-n {name} address add {}/64 dev cable nodad", addresses[1]));
             ip(&format!("-n {name} link set cable up"));
         }
+        hosts.wait_until_connected();
         hosts
+    }
+
+    /// Waits until packets arrive in both directions. The kernel notices in its own time that a new cable is plugged in,
+    /// and drops packets until then.
+    fn wait_until_connected(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        for family in [0, 1] {
+            let socket = |host: usize| {
+                let address: IpAddr = ADDRESSES[host][family].parse().unwrap();
+                let socket = self.on(host, || UdpSocket::bind((address, 0))).unwrap();
+                socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+                socket
+            };
+            let sockets = [socket(0), socket(1)];
+            for [from, to] in [[0, 1], [1, 0]] {
+                let to = &sockets[to];
+                while sockets[from].send_to(&[0], to.local_addr().unwrap()).is_err()
+                    || to.recv(&mut [0]).is_err()
+                {
+                    assert!(Instant::now() < deadline, "no packet arrives at {to:?}");
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+            }
+        }
     }
 
     /// The name of the namespace of a host.
