@@ -54,9 +54,10 @@ fuzz-check:
 	CUSTOM_LIBFUZZER_PATH=/not-linked/libfuzzer.a \
 		$(CARGO) check --locked --manifest-path fuzz/Cargo.toml --target-dir '$(TARGET)/fuzz'
 
-# Most tests of the program wait for clocks and sockets, so there are more threads than cores.
+# Most tests of the program wait for clocks and sockets, so there are more threads than cores. The few that fail are
+# run a second time, alone.
 unit:
-	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} $(CARGO) test --workspace --locked --no-fail-fast
+	CARGO='$(CARGO)' sh crates/test.sh
 
 doc:
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked
