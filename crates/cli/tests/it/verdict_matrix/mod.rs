@@ -31,20 +31,27 @@ pub struct Want {
     limit: Option<&'static str>,
     /// The rule that decides.
     rule: Option<&'static str>,
+    /// A rule of the same limit that may decide instead; chance says which.
+    or_rule: Option<&'static str>,
     /// The headline contains it.
     says: &'static str,
     code: i32,
 }
 
 impl Want {
-    pub const VALID: Want = Want { outcome: "VALID", limit: None, rule: None, says: "", code: 0 };
+    pub const VALID: Want =
+        Want { outcome: "VALID", limit: None, rule: None, or_rule: None, says: "", code: 0 };
 
     pub const fn failed(rule: &'static str, says: &'static str) -> Want {
-        Want { outcome: "FAILED", limit: Some("device"), rule: Some(rule), says, code: 1 }
+        Want { outcome: "FAILED", limit: Some("device"), rule: Some(rule), or_rule: None, says, code: 1 }
     }
 
     pub const fn invalid(limit: &'static str, rule: &'static str) -> Want {
-        Want { outcome: "INVALID", limit: Some(limit), rule: Some(rule), says: "", code: 1 }
+        Want { outcome: "INVALID", limit: Some(limit), rule: Some(rule), or_rule: None, says: "", code: 1 }
+    }
+
+    pub const fn or(self, rule: &'static str) -> Want {
+        Want { or_rule: Some(rule), ..self }
     }
 
     pub const fn code(self, code: i32) -> Want {
@@ -100,7 +107,9 @@ impl Got {
         let noisy = self.findings().any(|finding| is_noise(&finding));
         let first = self.findings().find(|finding| !is_noise(finding) && finding["weight"] != "warning");
         let of_first = |name: &str| first.and_then(|finding| finding[name].as_str());
-        let decided = of_first("rule") == want.rule && of_first("limit") == want.limit;
+        let rule = of_first("rule");
+        let decided = (rule == want.rule || (rule.is_some() && rule == want.or_rule))
+            && of_first("limit") == want.limit;
         let exact = decided
             && self.text("outcome") == Some(want.outcome)
             && self.text("limit") == want.limit
@@ -220,8 +229,9 @@ fn every_row_has_its_verdict() {
 /// The matrix as the table of the documentation.
 fn table() -> String {
     let row = |row: &Row| {
-        let Want { outcome, limit, rule, code, .. } = row.want;
-        let rule = rule.map_or("-".to_owned(), |rule| format!("`{rule}`"));
+        let Want { outcome, limit, rule, or_rule, code, .. } = row.want;
+        let rules: Vec<String> = rule.iter().chain(&or_rule).map(|rule| format!("`{rule}`")).collect();
+        let rule = if rules.is_empty() { "-".to_owned() } else { rules.join(" or ") };
         let code = if code == KILLED { "-".to_owned() } else { code.to_string() };
         format!("| {}: {} | {outcome} | {} | {rule} | {code} |\n", row.group, row.name, limit.unwrap_or("-"))
     };
