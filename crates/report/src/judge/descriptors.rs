@@ -36,6 +36,9 @@ impl Findings {
             if finding.weight == FindingSeverity::Failed && FAILURES.contains(&finding.rule) {
                 finding.weight = FindingSeverity::Warning;
                 finding.text.push_str(" (the bench may be the cause: its servers refused connections)");
+            } else if finding.party == Some(LimitingParty::Server) && FAILURES.contains(&finding.rule) {
+                // The server failed because its host lacks descriptors.
+                finding.party = Some(LimitingParty::Host);
             }
         }
     }

@@ -646,6 +646,13 @@ fn servers_without_descriptors_are_the_limit_not_the_device() {
     check(&slow, VerdictOutcome::Invalid, &["(errors)", "refused"]);
     let before = Run { server_error_until: 3.0, ..refusing.clone() };
     check(&before, VerdictOutcome::Failed, &["errors"]);
+    // Without a device, the errors are not the server program's fault either: its host lacks descriptors.
+    let mut client = refusing.client();
+    client.log.header.settings.push(("device".into(), "none".into()));
+    let findings = fold(&[client, refusing.server()]).unwrap().verdict.findings;
+    assert!(
+        findings.len() >= 2 && findings.iter().all(|finding| finding.party != Some(LimitingParty::Server))
+    );
     let wrong = Run { second_error: Some((50, ErrorKind::WrongObject)), ..refusing };
     check(&wrong, VerdictOutcome::Failed, &["(errors)", "refused", "content"]);
 }
