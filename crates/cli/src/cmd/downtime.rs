@@ -11,7 +11,7 @@ use polygraph_runner::{Failure, write_file};
 use serde_json::Value;
 
 use crate::exit::{self, Done};
-use crate::options::{BenchOptions, DeviceOptions};
+use crate::options::{BenchOptions, DeviceOptions, LiveOptions};
 use crate::output::{self, RunConsole};
 
 /// The phase in which the device is off.
@@ -45,6 +45,8 @@ pub struct Args {
     meas: f64,
     #[command(flatten)]
     bench: BenchOptions,
+    #[command(flatten)]
+    live: LiveOptions,
 }
 
 /// Runs the test and shows the table.
@@ -69,8 +71,12 @@ pub fn run(args: Args) -> Done {
     let mut bench = args.bench.bench(test, &settings, "downtime")?;
     bench.device = Some(device.off_in(DARK));
     bench.fail_timeout_s = None;
+    let mut live = args.live.start()?;
     let mut console = RunConsole::new(args.bench.common.verb_lvl, &bench.test);
-    let result = bench.run(|header, record| console.show(header, record))?;
+    let result = bench.run(|header, record| {
+        live.observe(header, record);
+        console.show(header, record);
+    })?;
     output::print(&result.summary);
     let directory = result.directory.as_path();
     let found = analyse(directory)?;

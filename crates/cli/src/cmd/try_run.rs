@@ -11,7 +11,7 @@ use polygraph_runner::device::{self, DeviceUnderTest};
 use polygraph_runner::{Expectations, Failure, RunResult};
 
 use crate::exit::{self, Done};
-use crate::options::{BenchOptions, ExpectOptions};
+use crate::options::{BenchOptions, ExpectOptions, LiveOptions};
 use crate::output::{self, RunConsole};
 
 /// Options of `try`. None are needed.
@@ -23,6 +23,8 @@ pub struct Args {
     runs: PathBuf,
     #[command(flatten)]
     expectations: ExpectOptions,
+    #[command(flatten)]
+    live: LiveOptions,
 }
 
 /// The workload. Its think time is a tenth of that of PolyMix-1, which leaves time to measure in a short run.
@@ -76,6 +78,10 @@ fn measure(options: &BenchOptions, args: &Args) -> Result<RunResult, Failure> {
     bench.client.tolerance = Tolerance::default();
     bench.runs = &args.runs;
     bench.expectations = Expectations::from(args.expectations.clone());
+    let mut live = args.live.start()?;
     let mut console = RunConsole::new(options.common.verb_lvl, &bench.test);
-    bench.run(|header, record| console.show(header, record))
+    bench.run(|header, record| {
+        live.observe(header, record);
+        console.show(header, record);
+    })
 }

@@ -165,6 +165,27 @@ fn processes_are_found_on_this_host_and_elsewhere() {
 }
 
 #[test]
+fn try_and_downtime_are_watched_like_runs() {
+    for words in ["try", "downtime --device builtin --req_rate 20/sec"] {
+        let sandbox = Sandbox::new();
+        let run = sandbox.start(words);
+        let pid = run.pid().as_raw_nonzero().get();
+        let deadline = Instant::now() + PATIENCE;
+        let runs = |rows: Value| {
+            rows.as_array().is_some_and(|rows| rows.iter().any(|row| row["state"] == "running"))
+        };
+        while !runs(
+            serde_json::from_str(&sandbox.polygraph(&format!("mon --once --json --filter {pid}")).out)
+                .unwrap_or_default(),
+        ) {
+            assert!(Instant::now() < deadline, "{words}");
+        }
+        run.signal(Signal::TERM);
+        run.finish();
+    }
+}
+
+#[test]
 fn metrics_are_served_while_a_run_lasts() {
     let sandbox = Sandbox::new();
     let mut run = long_run(&sandbox, "measured", "--live no --metrics 127.0.0.1:0");
