@@ -242,7 +242,7 @@ pub fn add_histograms(
     let Some(phase) = phase else { return Ok(()) };
     let of_run = figures::of_run(contents, &scope.block.statuses());
     for distribution in figures::distributions().iter().chain(of_run.distributions()) {
-        for &(first, last, count) in distribution.of(scope).bins() {
+        for (first, last, count) in distribution.of(scope).bins() {
             table.push([
                 side.name().into(),
                 phase.as_str().into(),

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::sync::mpsc::sync_channel;
 
 use polygraph_report::facts::SideFacts;
 use polygraph_report::lx::contents;
@@ -34,7 +36,7 @@ pub struct Exported {
 pub fn export<S: LogSource>(logs: &[S], folder: &Path, format: Format) -> Result<Exported, ExportError> {
     std::fs::create_dir_all(folder).map_err(io_error(folder))?;
     let create = |table: Table| TableFile::create(table, folder, format);
-    let mut walk = Walk {
+    let walk = Walk {
         intervals: create(counted::intervals())?,
         errors: create(tables::errors())?,
         error_samples: create(tables::error_samples())?,
@@ -43,13 +45,7 @@ pub fn export<S: LogSource>(logs: &[S], folder: &Path, format: Format) -> Result
         times: BTreeMap::new(),
         appeared: [Vec::new(), Vec::new()],
     };
-    let mut done = Ok(());
-    let sides = fold_in_turn(logs, |number, record| {
-        if done.is_ok() {
-            done = walk.add(number, &logs[number], record.into_owned());
-        }
-    });
-    done?;
+    let (sides, walk) = walk.along(logs)?;
     let [runs, settings, phases] = about_logs(logs, &sides, &walk.times, create)?;
     let (mut figures, mut histograms) = (create(counted::figures())?, create(counted::histograms())?);
     for side in &sides {
@@ -114,7 +110,30 @@ struct Walk {
     appeared: [Vec<String>; 2],
 }
 
+/// Maximum number of records that are folded, but not yet in the tables.
+const AHEAD: usize = 4;
+
 impl Walk {
+    /// Folds the logs, and adds all their records to the tables on another thread, which takes about as long.
+    fn along<S: LogSource>(mut self, logs: &[S]) -> Result<(Vec<SideFacts>, Walk), ExportError> {
+        let (records, folded) = sync_channel::<(usize, Record)>(AHEAD);
+        std::thread::scope(|scope| {
+            let tables = scope.spawn(move || {
+                folded
+                    .into_iter()
+                    .try_for_each(|(number, record)| self.add(number, &logs[number], record))
+                    .map(|()| self)
+            });
+            let sides = fold_in_turn(logs, |number, record| {
+                // If a table cannot be written, nobody takes the records; the result says why.
+                let _ = records.send((number, record.into_owned()));
+            });
+            drop(records);
+            let walk = tables.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+            Ok((sides, walk))
+        })
+    }
+
     fn add(&mut self, number: usize, log: &impl LogSource, record: Record) -> Result<(), ExportError> {
         let header = log.header();
         match record {

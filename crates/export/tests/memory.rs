@@ -1,26 +1,21 @@
-//! What an export takes: the peak of allocated memory, counted per thread.
+//! What an export takes: the peak of allocated memory of all threads.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use polygraph_export::{Format, export};
 use polygraph_stats::{Block, Class, Finished, Header, Interval, LogFile, LogWriter, Record, Side};
 
-thread_local! {
-    static LIVE: Cell<i64> = const { Cell::new(0) };
-    static PEAK: Cell<i64> = const { Cell::new(0) };
-}
+static LIVE: AtomicI64 = AtomicI64::new(0);
+static PEAK: AtomicI64 = AtomicI64::new(0);
 
-/// Counts the bytes that a thread has allocated and not freed.
+/// Counts the bytes that were allocated and not freed.
 struct Counting;
 
 fn count(bytes: i64) {
-    // A thread that is ending has no counters any more.
-    let _ = LIVE.try_with(|live| {
-        live.set(live.get() + bytes);
-        let _ = PEAK.try_with(|peak| peak.set(peak.get().max(live.get())));
-    });
+    let live = LIVE.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    PEAK.fetch_max(live, Ordering::Relaxed);
 }
 
 // SAFETY: everything is passed on to the system's allocator.
@@ -85,10 +80,10 @@ fn write(directory: &Path, intervals: u64) -> PathBuf {
 
 /// The largest number of live bytes while `work` ran, beyond those before it.
 fn peak_of<T>(work: impl FnOnce() -> T) -> (T, i64) {
-    let before = LIVE.get();
-    PEAK.set(before);
+    let before = LIVE.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
     let done = work();
-    (done, PEAK.get() - before)
+    (done, PEAK.load(Ordering::Relaxed) - before)
 }
 
 /// Tables are written in parts of 8192 rows, so the logs are longer than that. Their intervals are nearly empty.

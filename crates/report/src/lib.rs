@@ -11,8 +11,8 @@
 //! # Decisions
 //!
 //! * **One table of figures** ([`figures`]): name, unit, definition and computation. `lx`, `ltrace`, CSV, JSON, exports and the page of figures come from it.
-//! * **Logs are folded as they are read**: the intervals of all logs of a side come in order of time, so only one window of the series is in memory. `lx`, `ltrace`,
-//!   `lr`, comparisons and exports hold whole logs.
+//! * **Logs are folded as they are read**: the intervals of all logs of a side come in order of time, so only one window of the series is in memory. No command
+//!   holds a whole log (`bench/WHOLE_RUNS.md`).
 //! * **Pages are data**: static SVG for everybody; a script adds zoom, values and switches where scripts run.
 
 pub mod cmp_lx;
@@ -34,6 +34,7 @@ pub mod ltrace;
 pub mod lx;
 pub mod misses;
 pub mod names;
+mod parallel;
 pub mod peak;
 pub mod popularity;
 pub mod prediction;

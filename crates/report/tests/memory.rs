@@ -1,8 +1,9 @@
-//! What reading logs takes: the peak of allocated memory, counted per thread.
+//! What reading logs takes: the peak of allocated memory of all threads.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use polygraph_report::compare::{CompareOptions, RunGroup, compare};
 use polygraph_report::lr::LrOptions;
@@ -12,20 +13,22 @@ use polygraph_report::run_dir::WholeRun;
 use polygraph_report::{LogSource, fold_files, lr, ltrace};
 use polygraph_stats::{Block, Class, Finished, Header, Interval, LogFile, LogWriter, Record, Side};
 
-thread_local! {
-    static LIVE: Cell<i64> = const { Cell::new(0) };
-    static PEAK: Cell<i64> = const { Cell::new(0) };
+static LIVE: AtomicI64 = AtomicI64::new(0);
+static PEAK: AtomicI64 = AtomicI64::new(0);
+
+/// Tests take turns, because the counters are those of the process.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Counts the bytes that a thread has allocated and not freed.
+/// Counts the bytes that were allocated and not freed.
 struct Counting;
 
 fn count(bytes: i64) {
-    // A thread that is ending has no counters any more.
-    let _ = LIVE.try_with(|live| {
-        live.set(live.get() + bytes);
-        let _ = PEAK.try_with(|peak| peak.set(peak.get().max(live.get())));
-    });
+    let live = LIVE.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    PEAK.fetch_max(live, Ordering::Relaxed);
 }
 
 // SAFETY: everything is passed on to the system's allocator.
@@ -101,10 +104,10 @@ fn write(directory: &Path, seconds: u64) -> PathBuf {
 
 /// The largest number of live bytes while `work` ran, beyond those before it.
 fn peak_of<T>(work: impl FnOnce() -> T) -> (T, i64) {
-    let before = LIVE.get();
-    PEAK.set(before);
+    let before = LIVE.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
     let done = work();
-    (done, PEAK.get() - before)
+    (done, PEAK.load(Ordering::Relaxed) - before)
 }
 
 /// What a task takes for a log of 20 intervals and for one of 200.
@@ -119,6 +122,7 @@ fn compared<T>(task: &str, mut work: impl FnMut(&Path) -> T) {
 
 #[test]
 fn a_reader_holds_one_record() {
+    let _turn = turn();
     let directory = tempfile::tempdir().unwrap();
     let log = LogFile::open(&write(directory.path(), 50)).unwrap();
     let mut intervals = log.records().filter(|record| matches!(**record, Record::Interval(_)));
@@ -131,6 +135,7 @@ fn a_reader_holds_one_record() {
 
 #[test]
 fn folding_takes_no_more_memory_for_longer_runs() {
+    let _turn = turn();
     compared("fold", |log| {
         let facts = fold_files(&[log.to_owned()]).unwrap();
         assert!(facts.client.unwrap().total.unwrap().block.ok_count() >= 20 * 6000);
@@ -139,6 +144,7 @@ fn folding_takes_no_more_memory_for_longer_runs() {
 
 #[test]
 fn commands_take_no_more_memory_for_longer_runs() {
+    let _turn = turn();
     let open = |log: &Path| [LogFile::open(log).unwrap()];
     compared("lx", |log| extract(&open(log), &LxOptions::default()).unwrap());
     compared("lr", |log| lr(&open(log), LrOptions::default(), &mut std::io::sink()).unwrap());

@@ -272,14 +272,25 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
     /// exceed; `None` without values.
     pub fn quantile(&self, q: f64) -> Option<u64> {
         let wanted = ((q * self.count() as f64).ceil() as u64).max(1);
-        let mut seen = 0;
         let (min, max) = (self.min()?, self.max()?);
-        self.bins()
-            .find(|&(_, count)| {
-                seen += count;
-                seen >= wanted
-            })
-            .map(|(value, _)| value.clamp(min, max))
+        let bin = match &self.bins {
+            Bins::Used(used) => reaches(used.iter().map(|&(_, n)| n), wanted).map(|at| used[at].0),
+            Bins::Array(counts) => {
+                // Most counters are skipped: the sum of many neighbours takes a fraction of the time of a search.
+                let (mut before, mut skipped) = (0, 0);
+                for chunk in counts.chunks(SKIPPED) {
+                    let sum: u64 = chunk.iter().map(|&n| u64::from(n)).sum();
+                    if before + sum >= wanted {
+                        break;
+                    }
+                    before += sum;
+                    skipped += chunk.len();
+                }
+                let rest = counts[skipped..].iter().copied();
+                reaches(rest, wanted - before).map(|at| Self::bin_at(skipped + at))
+            }
+        };
+        Some(bin?.clamp(min, max))
     }
 
     /// Share of the values (0 to 1) that are at most `value`; `None` without values.
@@ -322,6 +333,18 @@ impl<const DIGITS: u8> Fold for Histogram<DIGITS> {
     fn clear(&mut self) {
         self.reset();
     }
+}
+
+/// Number of neighbouring counters that a search skips at once.
+const SKIPPED: usize = 256;
+
+/// The position at which the sum of counts reaches `wanted`.
+fn reaches(mut counts: impl Iterator<Item = u32>, wanted: u64) -> Option<usize> {
+    let mut seen = 0;
+    counts.position(|n| {
+        seen += u64::from(n);
+        n > 0 && seen >= wanted
+    })
 }
 
 /// Adds `n` to counter number `index`, which is created if it is missing.

@@ -6,9 +6,10 @@
 use polygraph_stats::Record;
 
 use crate::facts::{IntervalTime, PhaseFacts, ProcessFacts};
+use crate::parallel;
 use crate::run_dir::WholeRun;
 use crate::scope::{Scope, ScopeBuilder};
-use crate::source::{of_side, offset_s, phase_name};
+use crate::source::{LogSource, of_side, offset_s, phase_name};
 
 /// Approximate maximum number of blocks of a phase.
 const BLOCKS: usize = 20;
@@ -44,30 +45,36 @@ impl<'a> PhasesOfRun<'a> {
         intervals / each
     }
 
-    /// Cuts the phases into `count` blocks of equal length. A block without intervals is empty. The logs are read once,
-    /// one after the other.
+    /// Cuts the phases into `count` blocks of equal length. A block without intervals is empty. Each log is read once.
     pub(super) fn into_blocks(self, count: usize) -> Vec<Scope> {
         let side = self.run.facts.main_side();
+        let logs: Vec<_> = of_side(&self.run.logs, side.side).into_iter().zip(&side.processes).collect();
+        let of_logs = parallel::map(&logs, |(log, process)| self.blocks_of(*log, process, count));
         let mut blocks: Vec<Option<Scope>> = vec![None; count];
-        for (log, process) in of_side(&self.run.logs, side.side).into_iter().zip(&side.processes) {
-            let mut of_log = vec![ScopeBuilder::default(); count];
-            let mut current = 0;
-            for record in log.records() {
-                let Record::Interval(interval) = &*record else { continue };
-                let (phase, begin_ns, end_ns) = (interval.phase, interval.begin_ns, interval.end_ns);
-                let place = self.place(process, &IntervalTime { phase, begin_ns, end_ns });
-                let Some(block) = place.map(|at| (at * count as f64) as usize) else { continue };
-                if block != current {
-                    of_log[current].pack();
-                    current = block;
-                }
-                of_log[block].add(interval);
-            }
+        for of_log in of_logs {
             for (block, of_log) in blocks.iter_mut().zip(of_log) {
                 *block = Scope::concurrent(block.take().into_iter().chain([of_log.scope()]));
             }
         }
         blocks.into_iter().map(Option::unwrap_or_default).collect()
+    }
+
+    /// The blocks of one log, packed except for the last one.
+    fn blocks_of(&self, log: &impl LogSource, process: &ProcessFacts, count: usize) -> Vec<ScopeBuilder> {
+        let mut blocks = vec![ScopeBuilder::default(); count];
+        let mut current = 0;
+        for record in log.records() {
+            let Record::Interval(interval) = &*record else { continue };
+            let (phase, begin_ns, end_ns) = (interval.phase, interval.begin_ns, interval.end_ns);
+            let place = self.place(process, &IntervalTime { phase, begin_ns, end_ns });
+            let Some(block) = place.map(|at| (at * count as f64) as usize) else { continue };
+            if block != current {
+                blocks[current].pack();
+                current = block;
+            }
+            blocks[block].add(interval);
+        }
+        blocks
     }
 
     /// Position of the middle of an interval within the concatenated phases: from 0 to less than 1.

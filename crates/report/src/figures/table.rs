@@ -129,7 +129,9 @@ impl FigureTable {
         unit: Unit,
         scale: f64,
         pick: impl Fn(&Scope) -> Histogram<DIGITS> + Send + Sync + 'static,
-    ) {
+    ) where
+        Values: From<Histogram<DIGITS>>,
+    {
         let width = if DIGITS == 1 { 6.0 } else { 0.1 };
         self.add_distribution(prefix, what, unit, scale, width, Arc::new(move |scope| pick(scope).into()));
     }
@@ -193,7 +195,9 @@ impl FigureTable {
         what: &str,
         rptm_us: impl Fn(&Scope) -> Histogram<DIGITS> + Send + Sync + 'static,
         size: impl Fn(&Scope) -> Histogram<DIGITS> + Send + Sync + 'static,
-    ) {
+    ) where
+        Values: From<Histogram<DIGITS>>,
+    {
         self.add_histogram(
             &format!("{prefix}.rptm"),
             &format!("response time of {what}"),

@@ -1,13 +1,21 @@
 //! Statistics of many values: count, sum, extremes and distribution.
 
-use polygraph_stats::{Histogram, SummaryStats};
+use polygraph_stats::{CoarseHistogram, Histogram, SummaryStats};
 
 /// Many values: count, sum, extremes, and how many lie in each bin. Without bins there are no percentiles.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Values {
     summary: SummaryStats,
-    /// Smallest and largest value of each used bin, and how many values are in it; in ascending order.
-    bins: Vec<(u64, u64, u64)>,
+    bins: ValueBins,
+}
+
+/// Bins of either width. They are listed only on demand, because most figures are facts that the summary knows.
+#[derive(Clone, Debug, Default, PartialEq)]
+enum ValueBins {
+    #[default]
+    None,
+    Narrow(Histogram),
+    Wide(CoarseHistogram),
 }
 
 /// A line of a printed distribution: several neighbouring bins.
@@ -23,21 +31,21 @@ pub struct BinRow {
     pub count: u64,
 }
 
-impl<const DIGITS: u8> From<&Histogram<DIGITS>> for Values {
-    fn from(hist: &Histogram<DIGITS>) -> Values {
-        Values { summary: hist.summary(), bins: hist.ranges() }
+impl From<Histogram> for Values {
+    fn from(histogram: Histogram) -> Values {
+        Values { summary: histogram.summary(), bins: ValueBins::Narrow(histogram) }
     }
 }
 
-impl<const DIGITS: u8> From<Histogram<DIGITS>> for Values {
-    fn from(hist: Histogram<DIGITS>) -> Values {
-        Values::from(&hist)
+impl From<CoarseHistogram> for Values {
+    fn from(histogram: CoarseHistogram) -> Values {
+        Values { summary: histogram.summary(), bins: ValueBins::Wide(histogram) }
     }
 }
 
 impl From<SummaryStats> for Values {
     fn from(summary: SummaryStats) -> Values {
-        Values { summary, bins: Vec::new() }
+        Values { summary, bins: ValueBins::None }
     }
 }
 
@@ -47,21 +55,22 @@ impl Values {
         &self.summary
     }
 
-    /// The used bins: smallest value, largest value, how many values.
-    pub fn bins(&self) -> &[(u64, u64, u64)] {
-        &self.bins
+    /// The used bins: smallest value, largest value, how many values; in ascending order.
+    pub fn bins(&self) -> Vec<(u64, u64, u64)> {
+        match &self.bins {
+            ValueBins::None => Vec::new(),
+            ValueBins::Narrow(histogram) => histogram.ranges(),
+            ValueBins::Wide(histogram) => histogram.ranges(),
+        }
     }
 
-    /// The smallest value that a share `q` (0 to 1) of all values does not exceed.
+    /// The smallest value that a share `q` (0 to 1) of all values does not exceed; `None` without values or bins.
     pub fn quantile(&self, q: f64) -> Option<u64> {
-        let wanted = ((q * self.summary.count as f64).ceil() as u64).max(1);
-        let (min, max) = (self.summary.min()?, self.summary.max()?);
-        let mut seen = 0;
-        let bin = self.bins.iter().find(|(_, _, count)| {
-            seen += count;
-            seen >= wanted
-        });
-        bin.map(|(_, last, _)| (*last).clamp(min, max))
+        match &self.bins {
+            ValueBins::None => None,
+            ValueBins::Narrow(histogram) => histogram.quantile(q),
+            ValueBins::Wide(histogram) => histogram.quantile(q),
+        }
     }
 
     /// The bins, put together until a row has at least the share `step` (0 to 1) of all values. So there are at most
@@ -70,7 +79,7 @@ impl Values {
         let enough = step * self.summary.count as f64;
         let mut rows: Vec<BinRow> = Vec::new();
         let mut full = true;
-        for (bin, &(first, last, count)) in self.bins.iter().enumerate() {
+        for (bin, (first, last, count)) in self.bins().into_iter().enumerate() {
             match rows.last_mut().filter(|_| !full) {
                 Some(row) => (row.last, row.count) = (last, row.count + count),
                 None => rows.push(BinRow { bin, first, last, count }),
@@ -120,7 +129,7 @@ mod tests {
         let mut hist = Histogram::new();
         (0..1000).for_each(|value| hist.record(value));
         hist.record_n(5_000, 1000);
-        let values = Values::from(&hist);
+        let values = Values::from(hist);
         let rows = values.rows(0.01);
         // Twenty values are a hundredth.
         assert_eq!(rows[0], BinRow { bin: 0, first: 0, last: 19, count: 20 });
