@@ -84,16 +84,15 @@ impl Coordinator {
     /// If a log cannot be written.
     pub async fn follow(&mut self, observer: &mut Observer<'_>) -> Result<RunOutcome, EngineError> {
         let timeline = Arc::clone(&self.plan.timeline);
-        let reason = match self.wait_for_traffic().await {
-            Some(reason) => {
+        let reason = match self.wait_for_start().await {
+            Err(reason) => {
                 let now = timers::now();
                 self.aggregator.open(now, observer)?;
                 timeline.cut(0, now);
                 timeline.set_start(now);
                 reason
             }
-            None => {
-                let start = timers::now() + NOTICE;
+            Ok(start) => {
                 self.aggregator.open(start, observer)?;
                 self.aggregator.record(&self.plan.opening(start), observer)?;
                 timeline.set_start(start);
@@ -109,11 +108,51 @@ impl Coordinator {
         self.finish(reason, observer)
     }
 
+    /// Waits until the first phase can be announced, and returns its start.
+    ///
+    /// # Errors
+    /// If something ends the run before that.
+    async fn wait_for_start(&mut self) -> Result<Nanos, EndReason> {
+        match self.start {
+            StartRule::Now => {}
+            StartRule::FirstTraffic => {
+                if let Some(reason) = self.wait_for_traffic().await {
+                    return Err(reason);
+                }
+            }
+            StartRule::At(time) => return self.wait_until(time).await,
+        }
+        Ok(timers::now() + NOTICE)
+    }
+
+    /// Waits until shortly before a time of day in nanoseconds since 1970, and returns it as a time of the monotonic clock.
+    /// The clock is compared at each tick, so that corrections of the time of day during the wait count.
+    async fn wait_until(&mut self, time: u64) -> Result<Nanos, EndReason> {
+        let begin = timers::now();
+        loop {
+            let start = i128::from(time) - Host::Real.clock_offset();
+            let start = Nanos::new(u64::try_from(start).unwrap_or(0));
+            let now = timers::now();
+            if start < begin + NOTICE || start < now {
+                let late = begin.max(now).saturating_sub(start).as_f64() * 1e-9;
+                return Err(EndReason::Fatal(format!(
+                    "the common start was missed: this process was ready {late:.3} s after it, or less than 0.1 s before it"
+                )));
+            }
+            if start <= now + 2 * NOTICE {
+                return Ok(start);
+            }
+            if self.tick().await {
+                return Err(EndReason::Interrupted);
+            }
+            if let Some(why) = self.breakdown(false) {
+                return Err(EndReason::Fatal(why));
+            }
+        }
+    }
+
     /// Waits for the first connection. Returns a reason to end the run if one occurs before that.
     async fn wait_for_traffic(&mut self) -> Option<EndReason> {
-        if self.start == StartRule::Now {
-            return None;
-        }
         let begin = timers::now();
         loop {
             if self.aggregator.connections() > 0 {

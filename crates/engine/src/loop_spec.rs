@@ -36,7 +36,7 @@ pub enum LoopSpec {
         config: Arc<OriginConfig>,
         /// Each server and the address on which it listens.
         servers: Vec<(ServerSpec, SocketAddr)>,
-        /// The number of the loop on its side.
+        /// The number of the loop on its side, which differs from those of other processes that run other servers of the test.
         index: u64,
         /// Which transactions are dumped.
         dump: DumpPlan,
@@ -93,13 +93,14 @@ pub fn server_loops(setup: &ServerSetup) -> Vec<LoopSpec> {
         true => process % servers..process % servers + 1,
         false => servers * process / processes..servers * (process + 1) / processes,
     };
+    let first_number = setup.servers.iter().map(|(server, _)| server.number).min().unwrap_or(0);
     let loops_of_processes = setup.layout.divide((0..loops).collect());
     let spec = |process: usize, index: usize| {
         let server = |at: usize| (setup.servers[at].0.clone(), setup.servers[at].1.address());
         LoopSpec::Origin {
             config: Arc::clone(&setup.config),
             servers: of_process(process).map(server).collect(),
-            index: index as u64,
+            index: first_number << 16 | index as u64,
             dump: setup.dump,
         }
     };

@@ -439,7 +439,7 @@ impl PhaseController {
     /// When the current phase ends as far as this process can tell; `None` while that is unknown.
     fn end_of_this_process(&mut self, current: &CurrentPhase, observed: &Observations) -> Option<Nanos> {
         if self.follows(current) {
-            return self.follows_clients_to_end(current, observed).then_some(observed.now + NOTICE);
+            return self.end_after_clients(current, observed);
         }
         let phase = self.phase_of(current);
         let (goal, now) = (&phase.goal, observed.now);

@@ -68,6 +68,8 @@ pub enum StartRule {
     Now,
     /// With the first connection.
     FirstTraffic,
+    /// At this time of day, in nanoseconds since 1970. If it has passed when the process is ready, the run fails.
+    At(u64),
 }
 
 /// The complete description of a run.

@@ -48,4 +48,4 @@ pub use lower::{Environment, LowerError, lower};
 pub use phases::{Phase, SamplePlan, Schedule, WorkingSetLimit};
 pub use rptmstat::Rptmstat;
 pub use script::Script;
-pub use test::{Endpoint, ServerGroup, Test};
+pub use test::{Endpoint, ServerGroup, Test, TestShare};

@@ -13,7 +13,7 @@ use polygraph_robot::{Field, Load, Profile};
 use polygraph_traffic::Selector;
 
 use crate::phases::{Schedule, WorkingSetLimit};
-use crate::test::{Endpoint, Test};
+use crate::test::{Endpoint, Test, TestShare};
 
 /// The number of robots from which on the share of active ones is a precise enough measure of the load.
 const ROBOTS: f64 = 20.0;
@@ -48,6 +48,7 @@ impl Test {
         test.schedule = schedule(&self.schedule, share * processes.max(1) as f64, shares.time);
         let robots = self.robots.iter().map(|profile| Arc::new(robots(profile, &self.field, share, shares)));
         test.robots = robots.collect();
+        test.share = TestShare::default();
         let asked = RequestedServers::of(&test.robots, &self.field);
         for servers in &mut test.servers {
             servers.sites.retain(|site| asked.includes(site));

@@ -5,7 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use polygraph_origin::settings::ServerProfile;
-use polygraph_robot::{Field, Load, Profile, Server};
+use polygraph_robot::{Field, Load, Profile, RobotShare, Server};
+use polygraph_stats::Side;
 use polygraph_traffic::{Distr, Selector};
 
 use crate::bench_needs::BenchNeeds;
@@ -37,6 +38,17 @@ pub struct Test {
     pub text: String,
     /// Notes for the user: parts of the workload that have no effect on the wire here.
     pub notes: Vec<String>,
+    /// The agents of the test that this process runs.
+    pub share: TestShare,
+}
+
+/// The numbers, in the whole test, of the agents that a process runs; `None` if it runs all agents of the side.
+#[derive(Clone, Debug, Default)]
+pub struct TestShare {
+    /// The numbers of robots.
+    pub robots: Option<Arc<RobotShare>>,
+    /// The numbers of servers.
+    pub servers: Option<Vec<u64>>,
 }
 
 /// Servers of one kind.
@@ -66,17 +78,50 @@ impl Test {
     /// Leaves out the robots and servers of other hosts: those whose addresses are not of this one. A robot without an address
     /// and a server at any address are of every host.
     pub fn keep_local(&mut self, is_local: impl Fn(IpAddr) -> bool) {
-        for profile in self.robots.iter_mut().filter(|profile| !profile.addresses.is_empty()) {
-            if !profile.addresses.iter().all(|ip| is_local(*ip)) {
-                let profile = Arc::make_mut(profile);
-                profile.addresses.retain(|ip| is_local(*ip));
-                profile.count = profile.addresses.len();
+        self.keep_robots(&is_local);
+        self.keep_servers(|listen| listen.ip().is_unspecified() || is_local(listen.ip()));
+    }
+
+    fn keep_robots(&mut self, is_chosen: impl Fn(IpAddr) -> bool) {
+        let (robots, share) = RobotShare::divide(&self.robots, is_chosen);
+        self.robots = robots;
+        self.share.robots = Some(Arc::new(share));
+    }
+
+    fn keep_servers(&mut self, is_chosen: impl Fn(SocketAddr) -> bool) {
+        let (mut number, mut numbers) = (0, Vec::new());
+        for site in self.servers.iter().flat_map(|servers| &servers.sites) {
+            numbers.extend(is_chosen(site.listen).then_some(number));
+            number += 1;
+        }
+        self.servers.iter_mut().for_each(|servers| servers.sites.retain(|site| is_chosen(site.listen)));
+        self.share.servers = Some(numbers);
+    }
+
+    /// Leaves out all robots or servers of a side that `is_chosen` rejects. It gets the address of a robot, or the address and
+    /// port at which a server listens.
+    ///
+    /// # Errors
+    /// If robots have no addresses by which to choose them, or nothing is left.
+    pub fn keep_chosen(
+        &mut self,
+        side: Side,
+        is_chosen: impl Fn(IpAddr, Option<u16>) -> bool,
+    ) -> Result<(), String> {
+        let (left, who) = match side {
+            Side::Client => {
+                if self.robots.iter().any(|profile| profile.addresses.is_empty()) {
+                    return Err("robots without addresses cannot be chosen by address".to_owned());
+                }
+                self.keep_robots(|ip| is_chosen(ip, None));
+                (self.robot_count(), "robot")
             }
-        }
-        self.robots.retain(|profile| profile.count > 0);
-        for servers in &mut self.servers {
-            servers.sites.retain(|site| site.listen.ip().is_unspecified() || is_local(site.listen.ip()));
-        }
+            Side::Server => {
+                self.keep_servers(|listen| is_chosen(listen.ip(), Some(listen.port())));
+                (self.server_count(), "server")
+            }
+        };
+        if left == 0 { Err(format!("no {who} of the workload has one of these addresses")) } else { Ok(()) }
     }
 
     /// Number of servers.

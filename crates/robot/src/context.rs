@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Deref;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use polygraph_link::{Link, Nanos, nanos};
 use polygraph_stats::Recorder;
@@ -12,6 +13,7 @@ use polygraph_traffic::groups::PhaseStatus;
 use polygraph_traffic::{Fingerprint, IdSource, Random, Stream};
 use polygraph_wire::markup::LinkTags;
 
+use crate::divide;
 use crate::exchange::links::LinkFilter;
 use crate::request::Request;
 use crate::request::auth::CredentialCycle;
@@ -28,10 +30,19 @@ pub struct ProfileContext {
     pub accepts_gzip: bool,
     /// The order in which robots with this profile take credentials.
     pub credentials: CredentialCycle,
+    /// Number of the profile's first robot in the whole test.
+    first_number: usize,
+    /// Position of the profile's first robot among those of this process.
+    first_position: usize,
 }
 
 impl ProfileContext {
-    fn new(profile: &Profile, settings: &Settings) -> ProfileContext {
+    fn new(
+        profile: &Profile,
+        settings: &Settings,
+        first_number: usize,
+        first_position: usize,
+    ) -> ProfileContext {
         let filter = || {
             let tags = LinkTags::parse(&profile.container_tags).unwrap_or_default();
             Rc::new(LinkFilter { tags, raw: profile.raw_uri_thrower.clone() })
@@ -44,6 +55,8 @@ impl ProfileContext {
                 profile.credentials.len(),
                 settings.all_robots(),
             ),
+            first_number,
+            first_position,
         }
     }
 }
@@ -53,7 +66,7 @@ impl ProfileContext {
 struct Member {
     /// Position of the robot's profile.
     profile: u32,
-    /// Number of the robot among those of its profile.
+    /// Number of the robot among all of its profile in the whole test.
     number: u32,
     /// 0 for HTTP/1.0, 1 for HTTP/1.1.
     http_minor: u8,
@@ -86,21 +99,23 @@ pub struct GroupContext<L> {
 impl<L: Link> GroupContext<L> {
     /// The context of a group with these settings, whose ids come from `ids`.
     pub fn new(link: L, recorder: Recorder, settings: Settings, ids: IdSource) -> GroupContext<L> {
+        let places = divide::places(&settings);
         let member = |robot: usize| {
-            let (profile, number) = settings.member(settings.first_robot + robot);
-            let http_minor = draw_http_version(&settings, settings.first_robot + robot).0;
+            let position = settings.first_robot + robot;
+            let profile = settings.kind(position);
+            let number = settings.number(position) - places[profile].first;
+            let http_minor = draw_http_version(&settings, position).0;
             Member { profile: profile as u32, number: number as u32, http_minor }
         };
+        let profile = |(kind, profile): (usize, &Arc<Profile>)| {
+            ProfileContext::new(profile, &settings, places[kind].first, settings.first_position(kind))
+        };
         GroupContext {
-            profiles: settings
-                .profiles
-                .iter()
-                .map(|profile| ProfileContext::new(profile, &settings))
-                .collect(),
+            profiles: settings.profiles.iter().enumerate().map(profile).collect(),
             members: (0..settings.robots).map(member).collect(),
             contents: Fingerprint::of(&settings.field.catalog),
             generator: RefCell::new(RequestGenerator::new(&settings, ids)),
-            reply_rng: RefCell::new(settings.seed.stream("connection", settings.first_robot as u64)),
+            reply_rng: RefCell::new(settings.seed.stream("connection", settings.first_number() as u64)),
             phase_status: Cell::default(),
             head_buffer: RefCell::default(),
             link,
@@ -199,14 +214,16 @@ impl<'a, L: Link> RobotContext<'a, L> {
         self.member().http_minor
     }
 
-    /// Number of the robot among those of all loops.
+    /// Number of the robot in the whole test.
     pub fn number(self) -> usize {
-        self.group.settings.first_robot + self.robot
+        self.prepared().first_number + self.member().number as usize
     }
 
     /// The robot's own address, if it has one.
     pub fn address(self) -> Option<IpAddr> {
-        self.dealt(&self.profile().addresses)
+        let addresses = &self.profile().addresses;
+        let here = self.group.settings.first_robot + self.robot - self.prepared().first_position;
+        (!addresses.is_empty()).then(|| addresses[here % addresses.len()])
     }
 
     /// The robot's proxy, if it uses one.

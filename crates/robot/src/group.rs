@@ -52,8 +52,8 @@ pub struct RobotGroup<L: Link> {
 impl<L: Link> RobotGroup<L> {
     /// Robots that are ready to start.
     pub fn new(link: L, settings: Settings, recorder: Recorder, ids: IdSource) -> Rc<RobotGroup<L>> {
-        let numbers = settings.first_robot..settings.first_robot + settings.robots;
-        let robots = numbers.map(|number| Robot::new(&settings, number)).collect();
+        let positions = settings.first_robot..settings.first_robot + settings.robots;
+        let robots = positions.map(|position| Robot::new(&settings, position)).collect();
         let first_contact = FirstContact::of(&settings);
         let context = GroupContext::new(link, recorder, settings, ids);
         Rc::new(RobotGroup {

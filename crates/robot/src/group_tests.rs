@@ -62,6 +62,7 @@ pub(crate) fn settings(catalog: Catalog, change: impl FnOnce(&mut Profile)) -> S
         first_robot: 0,
         robots: 1,
         profiles: vec![Arc::new(profile)],
+        share: None,
         field: Arc::new(field),
         launch_window: 0.0,
         open_limit: 1000,

@@ -22,6 +22,7 @@
 
 pub mod connections;
 pub mod context;
+pub mod divide;
 pub mod exchange;
 pub mod failure;
 pub mod group;
@@ -32,6 +33,7 @@ pub mod record;
 pub mod request;
 pub mod robot;
 pub mod settings;
+pub mod share;
 pub mod transaction;
 pub mod violation;
 
@@ -55,3 +57,4 @@ mod testing;
 pub use group::RobotGroup;
 pub use load::pace::{Pace, Ramp};
 pub use settings::{Field, Load, Profile, Rules, Server, Settings, Tolerance, Verify};
+pub use share::RobotShare;

@@ -50,15 +50,16 @@ pub struct RareState {
 }
 
 impl Robot {
-    /// Robot number `number` of all loops, before its first request.
-    pub fn new(settings: &Settings, number: usize) -> Robot {
-        let (_, mut choices) = draw_http_version(settings, number);
+    /// The robot at `position` among those of all loops of this process, before its first request.
+    pub fn new(settings: &Settings, position: usize) -> Robot {
+        let (_, mut choices) = draw_http_version(settings, position);
+        let number = settings.number(position);
         Robot {
             rng: settings.seed.stream("robot", number as u64),
             arrivals: settings.seed.stream("arrivals", number as u64),
             rank: rank(number),
             active: 0,
-            to_skip: draw_launches_to_skip(settings, settings.member(number).0, &mut choices),
+            to_skip: draw_launches_to_skip(settings, settings.kind(position), &mut choices),
             to_skip_later: Vec::new(),
             rare: None,
         }
@@ -104,10 +105,10 @@ impl Robot {
     }
 }
 
-/// The HTTP version of robot number `number` (0 for HTTP/1.0, 1 for HTTP/1.1), and the stream of its further choices.
-pub fn draw_http_version(settings: &Settings, number: usize) -> (u8, Stream) {
-    let profile = &settings.profiles[settings.member(number).0];
-    let mut choices = settings.seed.stream("agent", number as u64);
+/// The HTTP version of the robot at `position` (0 for HTTP/1.0, 1 for HTTP/1.1), and the stream of its further choices.
+pub fn draw_http_version(settings: &Settings, position: usize) -> (u8, Stream) {
+    let profile = &settings.profiles[settings.kind(position)];
+    let mut choices = settings.seed.stream("agent", settings.number(position) as u64);
     (profile.http_minor.draw(&mut choices).copied().unwrap_or(1), choices)
 }
 

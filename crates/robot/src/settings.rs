@@ -9,6 +9,8 @@ use polygraph_traffic::headers::HeaderRule;
 use polygraph_traffic::{Behavior, Catalog, ContentKind, Distr, Seed, Selector, UniqId};
 use serde::{Deserialize, Serialize};
 
+use crate::share::RobotShare;
+
 /// How a robot decides when to send a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Load {
@@ -224,6 +226,16 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// Whether robots of this kind use URLs of the trace of `other`.
+    pub fn follows_trace_of(&self, other: &Profile) -> bool {
+        self.foreign > 0.0 && self.has_trace_of(other)
+    }
+
+    /// Whether both kinds name the same trace.
+    pub fn has_trace_of(&self, other: &Profile) -> bool {
+        Arc::ptr_eq(&self.trace, &other.trace) || self.trace == other.trace
+    }
+
     /// Robots with default behaviour: basic requests, one per connection.
     pub fn plain(name: &str, count: usize, load: Load, behavior: Behavior) -> Profile {
         Profile {
@@ -281,12 +293,14 @@ pub struct Tolerance {
 /// The robots of one loop.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Settings {
-    /// Number of this loop's first robot; the seed and a robot's number determine its choices.
+    /// Position of this loop's first robot among those of this process.
     pub first_robot: usize,
     /// Number of robots of this loop, at least 1.
     pub robots: usize,
-    /// Kinds of robots. Robots are numbered consecutively through all kinds.
+    /// Kinds of robots of this process. Robots are numbered consecutively through all kinds.
     pub profiles: Vec<Arc<Profile>>,
+    /// The numbers that these robots have in the whole test; `None`: this process runs all robots.
+    pub share: Option<Arc<RobotShare>>,
     /// The settings that all robots share.
     pub field: Arc<Field>,
     /// The load, or the number of active robots, rises linearly over this many seconds.
@@ -308,20 +322,37 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Number of robots on all loops.
+    /// Number of robots of the whole test.
     pub fn all_robots(&self) -> usize {
-        self.profiles.iter().map(|profile| profile.count).sum()
+        let here = || self.profiles.iter().map(|profile| profile.count).sum();
+        self.share.as_ref().map_or_else(here, |share| share.all())
     }
 
-    /// The kind of robot number `number` (counted over all loops), and its number among its kind.
-    pub fn member(&self, number: usize) -> (usize, usize) {
-        let mut rest = number;
+    /// The number of a robot in the whole test, with which the seed determines its choices. `position` counts the robots of all
+    /// loops of this process.
+    pub fn number(&self, position: usize) -> usize {
+        self.share.as_ref().map_or(position, |share| share.number(position))
+    }
+
+    /// The number, in the whole test, of this loop's first robot.
+    pub fn first_number(&self) -> usize {
+        self.number(self.first_robot)
+    }
+
+    /// The position of the first robot of a kind among those of this process.
+    pub fn first_position(&self, kind: usize) -> usize {
+        self.profiles[..kind].iter().map(|profile| profile.count).sum()
+    }
+
+    /// The kind of the robot at `position` among those of this process, counted over all loops.
+    pub fn kind(&self, position: usize) -> usize {
+        let mut rest = position;
         for (index, profile) in self.profiles.iter().enumerate() {
             if rest < profile.count {
-                return (index, rest);
+                return index;
             }
             rest -= profile.count;
         }
-        (0, 0)
+        0
     }
 }

@@ -1,6 +1,6 @@
 //! The addresses of robots and servers on this host: those that are missing are added for the time of a run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io::ErrorKind;
 use std::net::{IpAddr, UdpSocket};
 use std::path::Path;
@@ -44,7 +44,7 @@ pub struct AddedAddresses {
 
 impl AddedAddresses {
     /// Adds the missing addresses of the agents that these sides of a test have on this host, and says so. What a killed
-    /// process left behind is removed first.
+    /// process left behind is removed first. `only`: the agents that this process runs have these addresses.
     ///
     /// # Errors
     /// If addresses have to be added and this process may not do that, or the kernel refuses.
@@ -52,6 +52,7 @@ impl AddedAddresses {
         test: &Test,
         sides: &[Side],
         mode: AddressMode,
+        only: Option<&[Addr]>,
         notify: Notify,
     ) -> Result<AddedAddresses, Failure> {
         let mut added = AddedAddresses { changes: None, notify };
@@ -60,7 +61,10 @@ impl AddedAddresses {
         }
         clean_up(notify);
         let agents = match &test.needs {
-            Ok(needs) => on_this_host(needs, sides),
+            Ok(needs) => match only {
+                Some(only) => Ok(chosen(needs, sides, only)),
+                None => on_this_host(needs, sides),
+            },
             Err(why) => Err(why.clone()),
         };
         let agents = match agents {
@@ -155,10 +159,69 @@ pub fn keep_local(test: &mut Test, side: Side, notify: Notify) {
             "this host runs {local} of {all} {who}: the others have addresses of other hosts"
         )));
         match side {
-            Side::Client => test.robots = here.robots,
-            Side::Server => test.servers = here.servers,
+            Side::Client => (test.robots, test.share.robots) = (here.robots, here.share.robots),
+            Side::Server => (test.servers, test.share.servers) = (here.servers, here.share.servers),
         }
     }
+}
+
+/// Leaves all robots or servers out of a test that have none of these addresses, and says how many are left. An address
+/// without a port stands for all servers there.
+///
+/// # Errors
+/// If an address belongs to no robot or server of the workload, or robots have no addresses.
+pub fn keep_only(test: &mut Test, side: Side, only: &[Addr], notify: Notify) -> Result<(), Failure> {
+    let count = |test: &Test| match side {
+        Side::Client => test.robot_count(),
+        Side::Server => test.server_count(),
+    };
+    let all = count(test);
+    let listed: HashSet<(IpAddr, Option<u16>)> = only.iter().filter_map(listed).collect();
+    let unknown = unknown_addresses(test, side, only);
+    if let Some(first) = unknown.first() {
+        return Err(Failure::usage(format!(
+            "--only_addrs: no agent of this side has the address {first} ({} unknown in all)",
+            unknown.len()
+        )));
+    }
+    let is_chosen = |ip: IpAddr, port: Option<u16>| {
+        listed.contains(&(ip, None)) || port.is_some() && listed.contains(&(ip, port))
+    };
+    test.keep_chosen(side, is_chosen).map_err(|why| Failure::usage(format!("--only_addrs: {why}")))?;
+    let who = if side == Side::Client { "robots" } else { "servers" };
+    notify(Notice::Note(format!("this process runs {} of {all} {who}, as --only_addrs says", count(test))));
+    Ok(())
+}
+
+fn listed(addr: &Addr) -> Option<(IpAddr, Option<u16>)> {
+    Some((addr.host.ip()?, addr.port))
+}
+
+/// The addresses of a list that belong to no agent of a side.
+fn unknown_addresses<'a>(test: &Test, side: Side, only: &'a [Addr]) -> Vec<&'a Addr> {
+    let mut known: HashSet<(IpAddr, Option<u16>)> = HashSet::new();
+    match side {
+        Side::Client => {
+            known.extend(test.robots.iter().flat_map(|profile| &profile.addresses).map(|ip| (*ip, None)))
+        }
+        Side::Server => {
+            for listen in test.servers.iter().flat_map(|servers| &servers.sites).map(|site| site.listen) {
+                known.extend([(listen.ip(), None), (listen.ip(), Some(listen.port()))]);
+            }
+        }
+    }
+    only.iter().filter(|addr| !listed(addr).is_some_and(|listed| known.contains(&listed))).collect()
+}
+
+/// The addresses of the chosen agents, with the interfaces that the workload names for them.
+fn chosen(needs: &BenchNeeds, sides: &[Side], only: &[Addr]) -> Vec<Addr> {
+    let listed: HashSet<IpAddr> = only.iter().filter_map(|addr| addr.host.ip()).collect();
+    let hosts = sides.iter().flat_map(|side| match side {
+        Side::Client => &needs.clients,
+        Side::Server => &needs.servers,
+    });
+    let agents = hosts.flat_map(|host| &host.agents);
+    agents.filter(|addr| addr.host.ip().is_some_and(|ip| listed.contains(&ip))).cloned().collect()
 }
 
 /// The addresses of the agents on this host. An error says why they are not known.

@@ -91,7 +91,8 @@ impl<'a> Bench<'a> {
         addresses: AddressMode,
         notify: Notify,
     ) -> Result<Bench<'a>, Failure> {
-        let addresses = AddedAddresses::of_test(&test, &[Side::Client, Side::Server], addresses, notify)?;
+        let addresses =
+            AddedAddresses::of_test(&test, &[Side::Client, Side::Server], addresses, None, notify)?;
         let reserved = jobs::reserve_all(&test)?;
         test.serve_at(&reserved.iter().map(ReservedAddress::address).collect::<Vec<_>>());
         Ok(Bench {

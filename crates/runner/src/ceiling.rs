@@ -9,7 +9,7 @@ use polygraph_doctor::{Depth, read_host};
 use polygraph_engine::{ReservedAddress, RunSetup, StartRule, limits};
 use polygraph_link::nanos;
 use polygraph_origin::ServerProfile;
-use polygraph_plan::{BenchNeeds, Endpoint, Goal, Schedule, ServerGroup, Test};
+use polygraph_plan::{BenchNeeds, Endpoint, Goal, Schedule, ServerGroup, Test, TestShare};
 use polygraph_report::Scope;
 use polygraph_robot::{Field, Load, Profile, Rules, Verify};
 use polygraph_stats::{DumpPlan, Interval, Record, Side};
@@ -150,5 +150,6 @@ fn test(seconds: f64, requests: Distr) -> Test {
         needs: Ok(BenchNeeds::default()),
         text: String::new(),
         notes: Vec::new(),
+        share: TestShare::default(),
     }
 }

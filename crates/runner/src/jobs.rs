@@ -79,7 +79,7 @@ pub fn client_job_within(
     let ids_of = |index: usize| match stored(index) {
         // Reproducible ids would start again with those of the stored objects.
         Some(ids) if !settings.unique_ids => ids,
-        _ => new_ids(settings, "ids", index as u32),
+        _ => new_ids(settings, "ids", number_of_robot(test, index) as u32),
     };
     let mut ids: Vec<IdSource> = (0..layout.loops).map(ids_of).collect();
     let group = ids[0].fresh();
@@ -87,6 +87,7 @@ pub fn client_job_within(
         first_robot: 0,
         robots: test.robot_count(),
         profiles: test.robots.clone(),
+        share: test.share.robots.clone(),
         field: Arc::clone(&test.field),
         launch_window: test.launch_window,
         open_limit: open_limit.connections,
@@ -132,11 +133,15 @@ pub fn server_job(
     reserved: Vec<ReservedAddress>,
     layout: Layout,
 ) -> ServerSetup {
+    let number_of = |position: usize| {
+        let numbers = test.share.servers.as_ref();
+        numbers.and_then(|numbers| numbers.get(position)).map_or(position as u64, |number| *number)
+    };
     let config = OriginConfig {
         catalog: Arc::new(test.field.catalog.clone()),
         profiles: test.servers.iter().map(|servers| servers.farm.clone()).collect(),
         seed: Seed(settings.local_seed),
-        group: new_ids(settings, "server ids", SERVER_IDS).fresh(),
+        group: new_ids(settings, "server ids", SERVER_IDS + number_of(0) as u32).fresh(),
         classic: test.classic,
         ignore_urls: tolerance.any_url,
         accept_foreign_msgs: tolerance.foreign_messages,
@@ -147,8 +152,8 @@ pub fn server_job(
     let sites: Vec<(ServerSpec, ReservedAddress)> = sites
         .zip(reserved)
         .enumerate()
-        .map(|(number, ((profile, site), reserved))| {
-            let (number, address) = (number as u64, own_address(reserved.address()));
+        .map(|(position, ((profile, site), reserved))| {
+            let (number, address) = (number_of(position), own_address(reserved.address()));
             (ServerSpec { profile, number, address, names: site.names.clone() }, reserved)
         })
         .collect();
@@ -269,7 +274,13 @@ fn own_address(bound: SocketAddr) -> String {
     format!("{}:{}", host.unwrap_or_default(), bound.port())
 }
 
-/// Servers take their ids from this index, which no loop of robots has.
+/// The number, in the whole test, of the robot at `position` among those of this process. Loop `i` takes its ids from the number of
+/// robot `i`, because there are no more loops than robots: so processes that run different robots have different ids with the same seed.
+fn number_of_robot(test: &Test, position: usize) -> usize {
+    test.share.robots.as_ref().map_or(position, |share| share.number(position))
+}
+
+/// Servers take their ids from this index and the number of the first one, which no loop of robots has.
 const SERVER_IDS: u32 = 1 << 30;
 
 fn new_ids(settings: &RunSettings, purpose: &str, index: u32) -> IdSource {

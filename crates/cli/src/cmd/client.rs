@@ -7,7 +7,7 @@ use polygraph_engine::{RunSetup, StartRule};
 use polygraph_link::nanos;
 use polygraph_plan::{Schedule, Test};
 use polygraph_report::side_summary::SideSummary;
-use polygraph_runner::addresses::{self, AddedAddresses};
+use polygraph_runner::addresses::AddedAddresses;
 use polygraph_runner::preflight::{self, OriginPlaces, PreflightCheck};
 use polygraph_runner::{Failure, RunSettings, host_check, jobs, layouts, log_file};
 use polygraph_stats::{Record, Side};
@@ -18,7 +18,7 @@ use crate::options::make_test::{self, DEFAULT_SETTLE, DevicePath, TestParts};
 use crate::options::values::{host_port, optional_time, sizes, think, yes_no};
 use crate::options::{
     AddressOptions, CommonOptions, ConfigOptions, LiveOptions, Optional, PreflightOptions, RobotOptions,
-    RobotToleranceOptions, SyncOptions, WorkingSetOptions,
+    RobotToleranceOptions, ShareOptions, SyncOptions, WorkingSetOptions,
 };
 use crate::output::{ClassicConsole, Progress, notify, print};
 
@@ -69,6 +69,8 @@ pub struct Args {
     #[command(flatten)]
     sync: SyncOptions,
     #[command(flatten)]
+    share: ShareOptions,
+    #[command(flatten)]
     preflight: PreflightOptions,
     #[command(flatten)]
     addresses: AddressOptions,
@@ -84,9 +86,10 @@ pub fn run(args: Args) -> Done {
     let working_set = args.working_set.open(&mut settings)?;
     let mut test = args.test(&settings)?;
     // The addresses go with this value.
-    let _added = AddedAddresses::of_test(&test, &[Side::Client], args.addresses.addresses, notify)?;
+    let _added =
+        AddedAddresses::of_test(&test, &[Side::Client], args.addresses.addresses, args.share.only(), notify)?;
     if args.workload.config.is_some() {
-        addresses::keep_local(&mut test, Side::Client, notify);
+        args.share.keep(&mut test, Side::Client)?;
     }
     let client = args.robots.client_settings(args.tolerance.tolerance(args.accept_foreign_msgs));
     let [layout] = layouts::layouts(&test, &settings, client.open_connections, [Side::Client]);
@@ -115,7 +118,7 @@ pub fn run(args: Args) -> Done {
     log_file::prepare(args.sample_log.as_deref(), notify)?;
     let job = RunSetup {
         schedule: test.schedule.clone(),
-        start: StartRule::Now,
+        start: args.share.start(StartRule::Now),
         client: Some(client),
         server: None,
         interval: nanos(settings.interval_s),

@@ -8,7 +8,7 @@ use polygraph_engine::{ReservedAddress, RunSetup, StartRule, limits};
 use polygraph_link::nanos;
 use polygraph_plan::{Schedule, Test};
 use polygraph_report::side_summary::SideSummary;
-use polygraph_runner::addresses::{self, AddedAddresses};
+use polygraph_runner::addresses::AddedAddresses;
 use polygraph_runner::{Failure, described_settings, host_check, jobs, layouts, log_file};
 use polygraph_stats::Side;
 use polygraph_traffic::Distr;
@@ -17,8 +17,8 @@ use crate::exit::{self, Done};
 use crate::options::make_test;
 use crate::options::values::{think, whole};
 use crate::options::{
-    AddressOptions, CommonOptions, ConfigOptions, LiveOptions, Optional, ReplyOptions, SyncOptions,
-    ToleranceOptions,
+    AddressOptions, CommonOptions, ConfigOptions, LiveOptions, Optional, ReplyOptions, ShareOptions,
+    SyncOptions, ToleranceOptions,
 };
 use crate::output::{self, ClassicConsole, notify};
 
@@ -55,6 +55,8 @@ pub struct Args {
     #[command(flatten)]
     sync: SyncOptions,
     #[command(flatten)]
+    share: ShareOptions,
+    #[command(flatten)]
     addresses: AddressOptions,
     #[command(flatten)]
     common: CommonOptions,
@@ -71,8 +73,9 @@ pub fn run(args: Args) -> Done {
         None => args.test(),
     };
     // The addresses go with this value.
-    let _added = AddedAddresses::of_test(&test, &[Side::Server], args.addresses.addresses, notify)?;
-    addresses::keep_local(&mut test, Side::Server, notify);
+    let _added =
+        AddedAddresses::of_test(&test, &[Side::Server], args.addresses.addresses, args.share.only(), notify)?;
+    args.share.keep(&mut test, Side::Server)?;
     let reserved = jobs::reserve_all(&test)?;
     let [layout] = layouts::layouts(&test, &settings, None, [Side::Server]);
     let load = host_check::of_server(&test, layout);
@@ -86,7 +89,7 @@ pub fn run(args: Args) -> Done {
     server.sample_log.clone_from(&args.sample_log);
     let job = RunSetup {
         schedule: test.schedule,
-        start: StartRule::FirstTraffic,
+        start: args.share.start(StartRule::FirstTraffic),
         client: None,
         server: Some(server),
         interval: nanos(settings.interval_s),

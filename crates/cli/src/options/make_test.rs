@@ -7,7 +7,7 @@ use std::sync::Arc;
 use polygraph_origin::ServerProfile;
 use polygraph_pgl::render::Style;
 use polygraph_pgl::{DiskLoader, compile};
-use polygraph_plan::{BenchNeeds, Endpoint, Schedule, ServerGroup, Test, lower};
+use polygraph_plan::{BenchNeeds, Endpoint, Schedule, ServerGroup, Test, TestShare, lower};
 use polygraph_robot::{Field, Load, Profile, Rules, Server, Verify};
 use polygraph_runner::Failure;
 use polygraph_runner::environment::Machine;
@@ -112,6 +112,7 @@ pub fn of_options(
         names: Vec::new(),
         text: String::new(),
         notes: Vec::new(),
+        share: TestShare::default(),
     })
 }
 
@@ -135,6 +136,7 @@ pub fn servers_of_options(
         names: Vec::new(),
         text: String::new(),
         notes: Vec::new(),
+        share: TestShare::default(),
     }
 }
 

@@ -23,7 +23,9 @@ pub use self::common::CommonOptions;
 pub use self::device::DeviceOptions;
 pub use self::expect::ExpectOptions;
 pub use self::live::LiveOptions;
-pub use self::robots::{AddressOptions, PreflightOptions, RobotOptions, RobotToleranceOptions, SyncOptions};
+pub use self::robots::{
+    AddressOptions, PreflightOptions, RobotOptions, RobotToleranceOptions, ShareOptions, SyncOptions,
+};
 pub use self::servers::{ReplyOptions, ToleranceOptions};
 pub use self::values::Optional;
 pub use self::working_set::WorkingSetOptions;

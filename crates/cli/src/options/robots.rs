@@ -3,16 +3,20 @@
 use std::time::Duration;
 
 use clap::{ArgAction, Args};
-use polygraph_plan::values;
+use polygraph_addr::Addr;
+use polygraph_engine::StartRule;
+use polygraph_plan::{Test, values};
 use polygraph_robot::Tolerance;
-use polygraph_runner::AddressMode;
 use polygraph_runner::jobs::ClientSettings;
+use polygraph_runner::{AddressMode, Failure, addresses};
+use polygraph_stats::Side;
 use polygraph_traffic::Popularity;
 
 use super::values::{
-    LocalAddressList, Optional, address_mode, local_addresses, optional_rate, optional_time, patience, ports,
-    preflight_timeout, tmp_loc, whole, yes_no,
+    LocalAddressList, Optional, TimeOfDay, address_mode, local_addresses, optional_rate, optional_time,
+    patience, ports, preflight_timeout, time_of_day, tmp_loc, whole, yes_no,
 };
+use crate::output::notify;
 
 /// What robots do.
 #[derive(Args, Clone, Debug)]
@@ -110,6 +114,46 @@ pub struct AddressOptions {
     /// if it names none. `anyip`: one route for whole networks. `alias`: each address is added to its interface
     #[arg(long, value_name = "auto|alias|anyip|none", default_value = "auto", value_parser = address_mode)]
     pub addresses: AddressMode,
+}
+
+/// The share of a test that this process has, and when it starts.
+#[derive(Args, Clone, Debug)]
+#[command(rename_all = "snake_case", next_help_heading = "Other processes")]
+pub struct ShareOptions {
+    /// Run only the robots or servers of the workload that have these addresses, for example 10.1.0.1-100. Without a port, an
+    /// address stands for all servers there. Several processes of one host can share a workload file in this way
+    #[arg(long, value_name = "RANGE...", value_parser = local_addresses, requires = "config")]
+    pub only_addrs: Option<LocalAddressList>,
+    /// Start the first phase at this time of day, for example 2026-11-23T12:00:00Z, or @ and seconds since 1970. Processes on
+    /// hosts with synchronous clocks then start together. The test fails if the process is ready too late
+    #[arg(long, value_name = "TIME", value_parser = time_of_day, requires = "config")]
+    pub start_at: Option<TimeOfDay>,
+}
+
+impl ShareOptions {
+    /// The addresses of the agents that this process runs; `None`: all that belong to this host.
+    pub fn only(&self) -> Option<&[Addr]> {
+        self.only_addrs.as_ref().map(|list| list.0.as_slice())
+    }
+
+    /// Leaves the agents of other processes and hosts out of a test.
+    ///
+    /// # Errors
+    /// If the chosen agents do not exist.
+    pub fn keep(&self, test: &mut Test, side: Side) -> Result<(), Failure> {
+        match self.only() {
+            Some(only) => addresses::keep_only(test, side, only, notify),
+            None => {
+                addresses::keep_local(test, side, notify);
+                Ok(())
+            }
+        }
+    }
+
+    /// When the first phase starts; without --start_at as `otherwise` says.
+    pub fn start(&self, otherwise: StartRule) -> StartRule {
+        self.start_at.map_or(otherwise, |time| StartRule::At(time.unix_ns))
+    }
 }
 
 /// The check before a test.

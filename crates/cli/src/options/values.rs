@@ -173,6 +173,24 @@ pub fn local_addresses(text: &str) -> Result<LocalAddressList, String> {
     }
 }
 
+/// A time of day: RFC 3339, or `@` and seconds since 1970.
+pub fn time_of_day(text: &str) -> Result<TimeOfDay, String> {
+    let wrong =
+        || format!("`{text}` is not a time of day: write for example 2026-11-23T12:00:00Z or @1795435200.5");
+    let unix_ns = match text.strip_prefix('@') {
+        Some(seconds) => {
+            let number: f64 = seconds.parse().map_err(|_| wrong())?;
+            let digits = seconds.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+            // A number has 53 bits: that is a quarter of a microsecond for times of day of this century.
+            Some((number * 1e9) as u64).filter(|_| digits && number < 1e10)
+        }
+        None => {
+            text.parse::<jiff::Timestamp>().ok().and_then(|time| u64::try_from(time.as_nanosecond()).ok())
+        }
+    };
+    unix_ns.map(|unix_ns| TimeOfDay { unix_ns }).ok_or_else(wrong)
+}
+
 /// `NAME=VALUE`, both not empty.
 pub fn setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
@@ -228,6 +246,13 @@ pub struct AddressList(pub Vec<std::net::IpAddr>);
 /// Local addresses, with the interfaces and networks that they name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalAddressList(pub Vec<Addr>);
+
+/// A time of day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeOfDay {
+    /// Nanoseconds since 1970.
+    pub unix_ns: u64,
+}
 
 /// The socket address behind `host:port`.
 pub fn resolve(text: &str) -> Result<SocketAddr, Failure> {

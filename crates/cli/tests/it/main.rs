@@ -31,6 +31,7 @@ mod preflight;
 mod rptmstat;
 mod sandbox;
 mod scripts;
+mod shares;
 mod simulate;
 mod sync;
 mod tcp_peer;

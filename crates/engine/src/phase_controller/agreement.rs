@@ -7,7 +7,7 @@ use polygraph_traffic::UniqId;
 use polygraph_traffic::groups::PhaseStatus;
 
 use super::barrier::{Barrier, LostPeer};
-use super::{ControlEvent, ControllerState, CurrentPhase, Observations, PhaseController};
+use super::{ControlEvent, ControllerState, CurrentPhase, NOTICE, Observations, PhaseController};
 
 /// After a longer pause between steps this process was suspended, and does not know which processes sent a status
 /// meanwhile.
@@ -17,6 +17,9 @@ const REMINDER_INTERVAL: Nanos = Nanos::from_secs(5);
 /// How long servers stay after the end without a new connection, in seconds. Robots that know about the end are gone
 /// by then.
 const LINGER_SECONDS: f64 = 3.0;
+/// How long the last phase of servers goes on after they have reported that all clients are at its end. Clients hear that within a
+/// quarter of a second, and end [`NOTICE`] later; what they receive until then must be in the logs of the servers, too.
+const LAST_REPLIES: Nanos = Nanos::from_millis(500);
 
 /// Settings for the agreement with other processes of a test.
 #[derive(Clone, Debug)]
@@ -77,16 +80,23 @@ impl PhaseController {
         !self.plan.has_robots && self.is_shared(current) && barrier.least_client().is_some()
     }
 
-    /// Whether a process that runs servers only ends the current phase. When all clients have reached its end, the
-    /// servers report that; the phase ends when one of the clients has gone on, because clients may still wait for
+    /// When a process that runs servers only ends the current phase; `None` while that is unknown. When all clients have reached its
+    /// end, the servers report that; the phase ends when one of the clients has gone on, because clients may still wait for
     /// another server. No client reports the end of the last phase.
-    pub(super) fn follows_clients_to_end(&mut self, current: &CurrentPhase, observed: &Observations) -> bool {
+    pub(super) fn end_after_clients(
+        &mut self,
+        current: &CurrentPhase,
+        observed: &Observations,
+    ) -> Option<Nanos> {
         let (next, barrier) = (current.phase as u64 + 1, &self.agreement.barrier);
         if barrier.least_client().is_none_or(|least| least < next) {
-            return false;
+            return None;
         }
         self.agreement.waits_since.get_or_insert(observed.now);
-        next as usize == self.plan.schedule.phases.len() || self.agreement.barrier.has_left(next)
+        if next as usize == self.plan.schedule.phases.len() {
+            return Some(observed.now + LAST_REPLIES);
+        }
+        self.agreement.barrier.has_left(next).then_some(observed.now + NOTICE)
     }
 
     /// Records that this process has completed its part of the current phase. Returns whether all other processes

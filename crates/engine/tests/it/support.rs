@@ -183,6 +183,7 @@ impl Bench {
             first_robot: 0,
             robots: self.profiles.iter().map(|profile| profile.count).sum(),
             profiles: self.profiles.into_iter().map(Arc::new).collect(),
+            share: None,
             field: Arc::new(field),
             launch_window: 0.0,
             open_limit: self.open_limit,

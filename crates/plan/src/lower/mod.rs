@@ -39,7 +39,7 @@ use polygraph_traffic::table::{Bin, DistributionTable};
 use polygraph_traffic::{Catalog, Distr, Seed, Selector};
 
 use crate::bench_needs::BenchNeeds;
-use crate::test::Test;
+use crate::test::{Test, TestShare};
 
 /// Why a workload cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -209,6 +209,7 @@ pub fn lower(
             names,
             text: String::new(),
             notes,
+            share: TestShare::default(),
         })
     } else {
         Err(found.obstacles)

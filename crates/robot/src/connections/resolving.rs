@@ -35,7 +35,7 @@ impl<L: Link> Resolvers<L> {
     /// Resolvers with empty caches.
     pub fn new(group: &GroupContext<L>) -> Resolvers<L> {
         let settings = &group.settings;
-        let first_id = settings.seed.stream("dns", settings.first_robot as u64).bits() as u16;
+        let first_id = settings.seed.stream("dns", settings.first_number() as u64).bits() as u16;
         Resolvers {
             stats: Rc::default(),
             caches: RefCell::default(),

@@ -162,7 +162,7 @@ fn other_requester(known: &Known<'_>, request: &Request, reply: &ReplyMeta) -> O
 }
 
 fn name(known: &Known<'_>, robot: usize) -> String {
-    format!("robot {}", known.settings.first_robot + robot)
+    format!("robot {}", known.settings.number(known.settings.first_robot + robot))
 }
 
 /// A stored reply where none is allowed.

@@ -30,7 +30,7 @@ impl FirstContact {
     pub fn of(settings: &Settings) -> FirstContact {
         let visitors = settings.profiles.iter().enumerate().filter(|(index, profile)| {
             let here = (settings.first_robot..settings.first_robot + settings.robots)
-                .any(|number| settings.member(number).0 == *index);
+                .any(|position| settings.kind(position) == *index);
             settings.share_phases && here && profile.foreign < 1.0 && profile.load != Load::Passive
         });
         let servers = visitors.flat_map(|(_, profile)| profile.origins.items().iter().copied());

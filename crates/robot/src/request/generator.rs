@@ -66,7 +66,7 @@ impl RequestGenerator {
             None => profile.behavior.clone(),
         };
         let unvisited = |profile: &Profile| {
-            let mut rng = settings.seed.stream("warm-up", settings.first_robot as u64);
+            let mut rng = settings.seed.stream("warm-up", settings.first_number() as u64);
             let mut origins: Vec<usize> = profile.origins.items().to_vec();
             if origins.len() < 2 {
                 return Vec::new();
