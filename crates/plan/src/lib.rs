@@ -27,6 +27,7 @@
 pub mod accounts;
 pub mod bench_addresses;
 pub mod bench_needs;
+pub mod division;
 pub mod factor;
 pub mod goal;
 pub mod lower;
@@ -42,6 +43,7 @@ pub mod test;
 pub mod values;
 
 pub use bench_needs::{BenchNeeds, HostNeeds};
+pub use division::{Division, DivisionError, HostList, HostShare, SideShare, TestHost, divide};
 pub use factor::{Factor, Factors, Inheritance, Inherited, Levels};
 pub use goal::{Goal, PositiveGoal};
 pub use lower::{Environment, LowerError, lower};

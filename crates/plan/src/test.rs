@@ -136,11 +136,16 @@ impl Test {
 
     /// Requests per second at the busiest moment of the schedule; `None` if that depends on replies.
     pub fn peak_rate(&self) -> Option<f64> {
+        Some(self.full_rate()? * self.busiest_load())
+    }
+
+    /// The load at the busiest moment of the schedule, as a multiple of the full rate.
+    pub fn busiest_load(&self) -> f64 {
         let busiest = self.schedule.phases.iter().map(|phase| {
             let factors = phase.factors;
             (factors.populus.beg * factors.load.beg).max(factors.populus.end * factors.load.end)
         });
-        Some(self.full_rate()? * busiest.fold(0.0, f64::max))
+        busiest.fold(0.0, f64::max)
     }
 
     /// Gives these server addresses to robots that have none.

@@ -2,6 +2,7 @@
 
 use polygraph_engine::{DescriptorNeed, Layout, lay_out, limits};
 use polygraph_plan::Test;
+use polygraph_plan::division::client_loops;
 use polygraph_robot::Profile;
 use polygraph_stats::Side;
 use polygraph_traffic::Distr;
@@ -44,15 +45,6 @@ pub fn layouts<const N: usize>(
     std::array::from_fn(|at| layouts[at])
 }
 
-/// Requests per second that one loop of robots can easily send.
-const EASY_RATE: f64 = 3_000.0;
-
-/// Loops that robots need at this rate, no more than there are processors. Only robots of the same loop share their
-/// objects, so fewer loops are better: in a short test with few requests, each loop would have few objects to repeat.
-fn client_loops(peak_rate: Option<f64>, processors: usize) -> usize {
-    peak_rate.map_or(processors, |rate| ((rate / EASY_RATE).ceil() as usize).clamp(1, processors))
-}
-
 /// Connections that the robots of a test are expected to have open together; 0 if the robots are elsewhere.
 fn connections(test: &Test, most: Option<u32>) -> usize {
     let of_kind = |profile: &Profile| {
@@ -73,23 +65,4 @@ pub fn expected_connections(test: &Test) -> usize {
     let longest = test.servers.iter().map(|servers| think(&servers.farm)).fold(0.0, f64::max);
     let busy = test.peak_rate().unwrap_or(0.0) * longest;
     connections(test, None).max(busy as usize)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn robots_share_loops_while_one_carries_them() {
-        for (rate, loops) in [
-            (Some(0.0), 1),
-            (Some(2_999.0), 1),
-            (Some(3_001.0), 2),
-            (Some(9_000.0), 3),
-            (Some(1e6), 4),
-            (None, 4),
-        ] {
-            assert_eq!(client_loops(rate, 4), loops, "{rate:?}");
-        }
-    }
 }
