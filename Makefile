@@ -11,7 +11,7 @@ MDBOOK = $(TARGET)/tools/bin/mdbook
 .PHONY: all check book test test-deps devices python lint fuzz-check doc unit bench bench-quick install uninstall clean
 
 all:
-	$(CARGO) build --release --locked
+	$(CARGO) build --release --locked --features fleet
 
 # Formatting, lints, unit tests and the rules of the tree.
 check:
@@ -46,6 +46,8 @@ python:
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	# The workspace has the client of NATS; a plain build of the program does not.
+	$(CARGO) clippy --package polygraph-fleet --no-default-features --locked -- -D warnings
 	$(MAKE) fuzz-check
 
 # Fuzz targets are a workspace of their own that only a nightly compiler can link; any compiler can check it. The

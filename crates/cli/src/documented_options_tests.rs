@@ -155,9 +155,13 @@ fn the_page_of_commands_lists_every_option() {
     let mut missing = Vec::new();
     for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
         let row = row_of(command.get_name());
-        let shared = if row.contains("those of `run`") { row_of("run") } else { "" };
+        let others = ["run", "fleet"].map(|other| match row.contains(&format!("those of `{other}`")) {
+            true => row_of(other),
+            false => "",
+        });
         let longs = command.get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(|arg| arg.get_long());
-        let is_listed = |name: &str| [row, shared].iter().any(|row| row.contains(&format!("`--{name}`")));
+        let is_listed =
+            |name: &str| [row, others[0], others[1]].iter().any(|row| row.contains(&format!("`--{name}`")));
         let absent = longs.filter(|name| *name != "help" && !is_listed(name));
         missing.extend(absent.map(|name| format!("{}: --{name}", command.get_name())));
     }

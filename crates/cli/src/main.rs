@@ -116,6 +116,10 @@ enum Command {
     MslTest(cmd::net::msl_test::Args),
     /// Measure the throughput of all links between clients and servers (classic name: polyprobe)
     Polyprobe(cmd::polyprobe::Args),
+    /// Wait on this host for runs of a fleet, and carry out this host's part of them
+    Agent(cmd::agent::Args),
+    /// List and check the agents of a fleet, fetch their logs, end their processes
+    Fleet(cmd::fleet::Args),
     /// Watch running tests live, on the terminal or as a page (classic name: polymon)
     Mon(cmd::mon::Args),
     /// Receive status notifications by UDP, and forward them to monitors by TCP (classic name: udp2tcpd)
@@ -186,6 +190,8 @@ impl Command {
             Command::Lab(args) => cmd::lab::run(args),
             Command::MslTest(args) => cmd::net::msl_test::run(&args),
             Command::Polyprobe(args) => cmd::polyprobe::run(&args),
+            Command::Agent(args) => cmd::agent::run(args),
+            Command::Fleet(args) => cmd::fleet::run(args),
             Command::Mon(args) => cmd::mon::run(&args),
             Command::Udp2tcpd(args) => cmd::udp2tcpd::run(&args),
             Command::Addresses(command) => Ok(command.run()),

@@ -46,6 +46,7 @@ pub struct FeedSources {
 pub struct Feed {
     /// The events, which never end.
     pub events: Receiver<FeedEvent>,
+    to_view: SyncSender<FeedEvent>,
 }
 
 impl Feed {
@@ -59,13 +60,19 @@ impl Feed {
             let to_view = to_view.clone();
             thread::Builder::new().name("source".into()).spawn(move || keep_following(&source, &to_view))?;
         }
+        let own = to_view.clone();
         let attached = Arc::<Mutex<BTreeSet<LiveSource>>>::default();
         thread::Builder::new().name("discovery".into()).spawn(move || {
             while discover(&sources.directories, &attached, &to_view).is_continue() {
                 thread::sleep(RETRY);
             }
         })?;
-        Ok(Feed { events })
+        Ok(Feed { events, to_view: own })
+    }
+
+    /// Where others add events. Sending fails when the feed is gone.
+    pub fn sender(&self) -> SyncSender<FeedEvent> {
+        self.to_view.clone()
     }
 }
 

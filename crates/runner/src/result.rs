@@ -52,6 +52,7 @@ impl RunResult {
         all["findings"] = verdict.findings.iter().map(finding).collect();
         all["expected"] = manifest["expected"].clone();
         all["device_under_test"] = manifest["device"].clone();
+        all["fleet"] = manifest["fleet"].clone();
         all["directory"] = json!(self.directory);
         all["report"] = json!(self.report);
         all["interrupted"] = json!(self.interrupted);

@@ -2,6 +2,7 @@
 
 pub mod accounts;
 pub mod addresses;
+pub mod agent;
 pub mod aka;
 pub mod bakeoff;
 pub mod bb;
@@ -14,6 +15,7 @@ pub mod doctor;
 pub mod downtime;
 pub mod explain;
 pub mod export;
+pub mod fleet;
 pub mod fmt;
 pub mod import;
 pub mod lab;

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use polygraph_live::LiveSource;
 use polygraph_live::dispatcher::DEFAULT_PORT;
+use polygraph_live::{LiveSource, LiveStatistics};
 use polygraph_monitor::feed::FeedSources;
 use polygraph_monitor::terminal::{self, App};
 use polygraph_monitor::{Feed, FeedEvent, Grouping, RowFilter, Watched, WebView, table};
@@ -16,6 +16,8 @@ use polygraph_stats::Side;
 use serde_json::json;
 
 use crate::exit::Done;
+use crate::options::NatsOptions;
+use crate::options::fleet::failure;
 use crate::options::live::watched_directories;
 use crate::options::values::{duration, host_port, whole};
 use crate::output;
@@ -29,10 +31,16 @@ const DISPATCHER_TIMEOUT: Duration = Duration::from_millis(300);
 #[derive(Parser, Debug)]
 #[command(
     rename_all = "snake_case",
+    mut_arg("creds", |arg| arg.requires("fleet")),
+    mut_arg("tls_ca", |arg| arg.requires("fleet")),
+    mut_arg("tls_cert", |arg| arg.requires("fleet")),
+    mut_arg("tls_key", |arg| arg.requires("fleet")),
+    mut_arg("anonymous", |arg| arg.requires("fleet")),
     after_help = "Without an address, the monitor shows all processes of this host that publish live statistics, those in labs included, and what a \
         dispatcher (udp2tcpd) on this host forwards. Keys are explained by `?`.\nExamples:\n  \
         polygraph mon                                 everything on this host\n  \
         polygraph mon --attach 10.0.0.1:18300         also a process on another host, started with --live 10.0.0.1:18300\n  \
+        polygraph mon --fleet nats://10.0.0.9         all processes of a fleet\n  \
         polymon 10.0.0.9                              what the dispatcher on 10.0.0.9 forwards\n  \
         polygraph mon --web                           a page at http://127.0.0.1:18257/\n  \
         polygraph mon --once --json                   for scripts"
@@ -47,6 +55,11 @@ pub struct Args {
     /// Also attach to a process that publishes at this address (`--live`), repeatable
     #[arg(long, value_name = "HOST:PORT", value_parser = host_port)]
     attach: Vec<String>,
+    /// Show the processes of all agents of this fleet: servers of NATS, separated by commas
+    #[arg(long, value_name = "URL", conflicts_with = "dispatcher")]
+    fleet: Option<String>,
+    #[command(flatten)]
+    nats: NatsOptions,
     /// Show only this side at first
     #[arg(long, value_name = "client|server", value_parser = side)]
     side: Option<Side>,
@@ -89,6 +102,9 @@ pub fn run(args: &Args) -> Done {
         return Err(Failure::usage("the view needs a terminal; use --once, --json or --web elsewhere"));
     }
     let feed = Feed::start(args.sources()).map_err(Failure::setup)?;
+    if let Some(url) = &args.fleet {
+        follow_fleet(args, url, &feed)?;
+    }
     let filter = RowFilter { side: args.side, words: args.filter.clone() };
     if let Some(address) = args.web {
         return serve(address, &feed);
@@ -103,9 +119,26 @@ pub fn run(args: &Args) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Adds what the agents of a fleet pass on.
+fn follow_fleet(args: &Args, url: &str, feed: &Feed) -> Result<(), Failure> {
+    let to_view = feed.sender();
+    let take = move |line: &[u8]| {
+        let event = match LiveStatistics::read(line) {
+            Ok(message) => FeedEvent::Statistics(Box::new(message)),
+            Err(error) => FeedEvent::Problem(format!("the fleet: {error}")),
+        };
+        to_view.send(event).is_ok()
+    };
+    polygraph_fleet::live::watch(args.nats.bus(url, "polygraph mon"), take).map_err(failure)
+}
+
 impl Args {
     fn sources(&self) -> FeedSources {
         let attached = self.attach.iter().cloned().map(LiveSource::Tcp);
+        if self.fleet.is_some() {
+            // Processes of the fleet on this host would be there twice.
+            return FeedSources { sources: attached.collect(), ..FeedSources::default() };
+        }
         let dispatcher = |host: &str| LiveSource::Dispatcher(format!("{host}:{}", self.port));
         if let Some(host) = &self.dispatcher {
             let host =

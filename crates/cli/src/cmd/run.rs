@@ -1,6 +1,7 @@
 //! `polygraph run`: both sides on this machine with a device in between.
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use clap::Parser;
 use polygraph_plan::{Goal, Schedule};
@@ -10,10 +11,13 @@ use polygraph_runner::{Expectations, Failure, FailureKind, RunResult};
 use polygraph_traffic::{Distr, Popularity};
 use serde_json::json;
 
+use super::fleet::run::{FleetResult, FleetTest};
 use crate::exit::{self, Done};
 use crate::options::make_test::DevicePath;
 use crate::options::values::{host_port, optional_time, prediction_model, resolve};
-use crate::options::{BenchOptions, DeviceOptions, ExpectOptions, LiveOptions, Optional, WorkingSetOptions};
+use crate::options::{
+    BenchOptions, DeviceOptions, ExpectOptions, FleetOptions, LiveOptions, Optional, WorkingSetOptions,
+};
 use crate::output::{self, RunConsole, notify};
 
 /// Options of `run`.
@@ -23,11 +27,15 @@ use crate::output::{self, RunConsole, notify};
     after_help = "The defaults are those of PolyMix-1: 80 % of the replies are cachable, 55 % hits are offered, the mean reply size is 13 KB, \
         and the mean think time of servers is 3 s.\nExamples:\n  \
         polygraph run --proxy 127.0.0.1:3128 --req_rate 100/sec --goal 5min\n  \
-        polygraph run --device squid --device_opt mem=1GB --config workloads/polymix-1.pg --set ReqRate=100/sec"
+        polygraph run --device squid --device_opt mem=1GB --config workloads/polymix-1.pg --set ReqRate=100/sec\n  \
+        polygraph run workloads/polymix-4.pg --fleet nats://10.0.0.9:4222 --proxy 10.0.0.1:3128",
+    mut_arg("fleet", |arg| arg.conflicts_with_all(WITHOUT_FLEET))
 )]
 pub struct Args {
     #[command(flatten)]
     pub run: RunOptions,
+    #[command(flatten)]
+    fleet: FleetOptions,
     /// Result directory, which must be new or empty. Default: a new directory in --runs
     #[arg(long, value_name = "DIR", help_heading = "Bench")]
     out: Option<PathBuf>,
@@ -95,15 +103,79 @@ fn name_server(text: &str) -> Result<NameServer, String> {
     }
 }
 
+/// Options that a run with a fleet does not have: they are about a device or processes that this process starts. Those of clients and
+/// servers are passed on with --client_opt and --server_opt.
+const WITHOUT_FLEET: [&str; 46] = [
+    "accept_foreign_msgs",
+    "addresses",
+    "cool_phase",
+    "device",
+    "device_opt",
+    "dhr",
+    "dns",
+    "dump",
+    "dump_size",
+    "fail_tout",
+    "goal",
+    "http_version",
+    "idle_tout",
+    "ign_bad_cont_tags",
+    "ign_false_hits",
+    "ign_urls",
+    "launch_win",
+    "live",
+    "load_working_set",
+    "local_addrs",
+    "local_rng_seed",
+    "loops",
+    "metrics",
+    "notify",
+    "open_conn_lmt",
+    "origin_address",
+    "origin_port",
+    "pconn_use_lmt",
+    "pop_model",
+    "ports",
+    "predict",
+    "preflight",
+    "rep_cachable",
+    "rep_sz",
+    "req_rate",
+    "robots",
+    "settle_time",
+    "stats_cycle",
+    "store_working_set",
+    "timer_quantum",
+    "tmp_loc",
+    "unique_world",
+    "verb_lvl",
+    "workers",
+    "xact_lifetime",
+    "xact_think",
+];
+
 /// Runs the test, and prints its result.
 pub fn run(args: Args) -> Done {
     let json = args.run.json;
     let expectations = Expectations::from(args.run.expectations.clone());
-    match args.run.measure(args.out) {
-        Ok(result) => {
+    let measured = match &args.fleet.fleet {
+        None => args.run.measure(args.out).map(|result| Some((result, false))),
+        Some(url) => args
+            .run
+            .fleet_test(url, &args.fleet, args.out.clone())
+            .measure()
+            .map(|done| done.map(|FleetResult { result, has_failed }| (result, has_failed))),
+    };
+    match measured {
+        Ok(None) => Ok(ExitCode::SUCCESS),
+        Ok(Some((result, has_failed))) => {
             let text = if json { format!("{:#}\n", result.json()) } else { result.summary.clone() };
             output::print(&text);
-            Ok(exit::of_run(&result))
+            Ok(if has_failed && !result.interrupted {
+                ExitCode::from(exit::FAILED)
+            } else {
+                exit::of_run(&result)
+            })
         }
         Err(failure) => {
             expectations.publish_failure(&failure)?;
@@ -161,6 +233,26 @@ impl RunOptions {
         })
     }
 
+    /// The same test with the robots and servers of a fleet.
+    fn fleet_test<'a>(
+        &'a self,
+        url: &'a str,
+        options: &'a FleetOptions,
+        out: Option<PathBuf>,
+    ) -> FleetTest<'a> {
+        FleetTest {
+            url,
+            options,
+            workload: &self.bench.workload,
+            path: DevicePath { proxy: self.proxy.as_deref(), surrogate: self.surrogate.as_deref() },
+            global_seed: self.bench.common.global_rng_seed,
+            label: &self.bench.common.label,
+            runs: &self.bench.runs,
+            out,
+            expectations: self.expectations.clone().into(),
+        }
+    }
+
     /// One phase that ends after a time or by errors, then the cool-down.
     fn schedule(&self) -> Schedule {
         // A test must end, and errors must end it.
@@ -182,5 +274,48 @@ impl RunOptions {
             && common.http_version == 1
             && common.pconn_use_lmt == Distr::Const(1.0);
         if standard { "PolyMix-1" } else { "modified PolyMix-1" }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use clap::{Args as _, CommandFactory as _};
+
+    use super::*;
+
+    /// Options that have a meaning for a run with a fleet.
+    const WITH_FLEET: [&str; 17] = [
+        "allow_exec",
+        "cfg_dirs",
+        "compat",
+        "config",
+        "expect",
+        "global_rng_seed",
+        "json",
+        "junit",
+        "label",
+        "no_proxy",
+        "out",
+        "proxy",
+        "runs",
+        "scale",
+        "settings",
+        "share_worlds",
+        "surrogate",
+    ];
+
+    #[test]
+    fn every_option_acts_in_a_run_with_a_fleet_or_is_refused() {
+        let all: BTreeSet<String> =
+            Args::command().get_arguments().map(|arg| arg.get_id().to_string()).collect();
+        let of_fleet = FleetOptions::augment_args(clap::Command::new("fleet"));
+        let of_fleet: BTreeSet<String> =
+            of_fleet.get_arguments().map(|arg| arg.get_id().to_string()).collect();
+        let known: BTreeSet<String> =
+            WITHOUT_FLEET.iter().chain(&WITH_FLEET).map(|id| (*id).to_owned()).chain(of_fleet).collect();
+        let unknown: Vec<_> = all.difference(&known).collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
     }
 }

@@ -7,6 +7,8 @@
 //! | `--verb lvl 2` | `--verb_lvl 2` |
 //! | `--cool\_phase 1min` | `--cool_phase 1min` |
 //! | `polysrv--port 80` | `polysrv --port 80` |
+//!
+//! `polygraph run FILE.pg` is short for `polygraph run --config FILE.pg`.
 
 use clap::Command;
 
@@ -43,6 +45,9 @@ pub fn modernize(words: Vec<String>, cli: &Command) -> (Vec<String>, Vec<Correct
     rest.extend(words);
     let Some(subcommand) = subcommand else { return (out, Vec::new()) };
     out.push(subcommand.clone());
+    if subcommand == "run" && rest.first().is_some_and(|word| is_workload(word)) {
+        out.push("--config".to_owned());
+    }
     let Some(command) = cli.find_subcommand(&subcommand) else {
         out.extend(rest);
         return (out, Vec::new());
@@ -59,6 +64,11 @@ pub fn modernize(words: Vec<String>, cli: &Command) -> (Vec<String>, Vec<Correct
     let (rest, corrections) = options_of(&rest, &options);
     out.extend(rest);
     (out, corrections)
+}
+
+/// Whether a word names a workload file by itself.
+fn is_workload(word: &str) -> bool {
+    word.ends_with(".pg") && !word.starts_with(['-', '–'])
 }
 
 fn options_of(words: &[String], known: &[String]) -> (Vec<String>, Vec<Correction>) {
@@ -147,6 +157,20 @@ mod tests {
         check("--verb-lvl 2", "--verb_lvl 2", 0);
         check("--unknown x", "--unknown x", 0);
         check("- --port 80", "- --port 80", 0);
+    }
+
+    #[test]
+    fn a_run_needs_only_the_name_of_its_workload() {
+        use clap::CommandFactory as _;
+        let program = crate::Cli::command();
+        for (given, expected) in [
+            ("polygraph run x.pg --no_proxy", "polygraph run --config x.pg --no_proxy"),
+            ("polygraph run --config x.pg", "polygraph run --config x.pg"),
+            ("polygraph check x.pg", "polygraph check x.pg"),
+        ] {
+            let words = given.split(' ').map(str::to_owned).collect();
+            assert_eq!(modernize(words, &program).0.join(" "), expected);
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub mod criteria;
 pub mod device;
 pub mod dump;
 pub mod expect;
+pub mod fleet;
 pub mod live;
 pub mod make_test;
 pub mod robots;
@@ -22,6 +23,7 @@ pub use self::bench::BenchOptions;
 pub use self::common::CommonOptions;
 pub use self::device::DeviceOptions;
 pub use self::expect::ExpectOptions;
+pub use self::fleet::{FleetOptions, NatsOptions};
 pub use self::live::LiveOptions;
 pub use self::robots::{
     AddressOptions, PreflightOptions, RobotOptions, RobotToleranceOptions, ShareOptions, SyncOptions,

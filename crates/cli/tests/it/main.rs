@@ -17,6 +17,7 @@ mod doctor;
 mod downtime;
 mod failure;
 mod first_steps;
+mod fleet;
 mod lab;
 mod limits;
 mod logs;

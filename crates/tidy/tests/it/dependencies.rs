@@ -21,11 +21,22 @@ const ALLOWED: [&str; 11] = [
 ];
 
 /// Crates of which two versions are unavoidable for now, each with its reason.
-const DOUBLED: [(&str, &str); 3] = [
+const DOUBLED: [(&str, &str); 11] = [
+    ("base64", "async-nats is built with the one before"),
+    ("block-buffer", OF_NKEYS),
+    ("cpufeatures", OF_NKEYS),
+    ("crypto-common", OF_NKEYS),
+    ("digest", OF_NKEYS),
+    ("rand", OF_NKEYS),
+    ("rand_core", OF_NKEYS),
+    ("sha2", OF_NKEYS),
     ("embedded-io", "postcard names two, of which it uses none here"),
     ("getrandom", "ahash, which parquet hashes with, is built with the one before"),
     ("syn", "the macros of domain are built with the one before"),
 ];
+
+/// Why there are two versions of what signs the credentials of NATS.
+const OF_NKEYS: &str = "nkeys, which async-nats signs with, is built with the one before";
 
 const LINUX: &str = "x86_64-unknown-linux-gnu";
 

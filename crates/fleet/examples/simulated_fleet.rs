@@ -1,0 +1,321 @@
+//! A fleet of many simulated agents that speak the real protocol, and a controller that runs a test with them. It measures what a
+//! fleet costs the server of NATS and the controller (docs/scale.md):
+//!
+//! ```text
+//! nats-server -js -sd /tmp/nats &
+//! simulated_fleet agents nats://127.0.0.1 1000 &
+//! simulated_fleet control nats://127.0.0.1 1000 60 $(pidof nats-server)
+//! ```
+//!
+//! Agents are tasks of one process, each with a connection of its own. Their processes are only states, which end by themselves when
+//! they are asked to.
+
+#![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "the example is a program that measures")]
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use polygraph_fleet::bus::{Bus, BusMessage};
+use polygraph_fleet::controller::RunFile;
+use polygraph_fleet::protocol::{
+    ALL_AGENTS, AgentRequest, Answer, Assignment, Inventory, ProcessStage, RunState, SideAssignment,
+    SideState, StoredFile, agent_subject, bucket, decode, encode, state_subject,
+};
+use polygraph_fleet::{AgentName, BusOptions, Fleet, FleetRun, LostPolicy, RelativePath, RunId, block_on};
+use polygraph_stats::Side;
+
+type Measured = Result<(), Box<dyn std::error::Error>>;
+
+fn main() -> Measured {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words[..] {
+        ["agents", url, count] => {
+            block_on(tokio::task::LocalSet::new().run_until(agents(url, count.parse()?)))?
+        }
+        ["control", url, count, seconds, nats] => {
+            block_on(control(url, count.parse()?, seconds.parse()?, nats.parse()?))?
+        }
+        _ => Err("agents URL COUNT, or control URL COUNT SECONDS PID_OF_NATS".into()),
+    }
+}
+
+fn options(url: &str, client: &str) -> BusOptions {
+    BusOptions { url: url.to_owned(), client: client.to_owned(), anonymous: true, ..BusOptions::default() }
+}
+
+/// What an agent with one process keeps.
+struct Simulated {
+    bus: Bus,
+    name: AgentName,
+    directory: PathBuf,
+    run: RefCell<Option<(Assignment, ProcessStage)>>,
+    lines: RefCell<u64>,
+}
+
+async fn agents(url: &str, count: usize) -> Measured {
+    let directory = std::env::temp_dir().join(format!("simulated-fleet-{}", std::process::id()));
+    std::fs::create_dir_all(&directory)?;
+    let begin = Instant::now();
+    let mut tasks = Vec::new();
+    for number in 0..count {
+        let name: AgentName = format!("a{number:04}").parse()?;
+        let bus = Bus::connect(&options(url, name.as_str()), false).await?;
+        let agent = Simulated {
+            bus,
+            name,
+            directory: directory.clone(),
+            run: RefCell::default(),
+            lines: RefCell::default(),
+        };
+        tasks.push(tokio::task::spawn_local(Rc::new(agent).serve()));
+    }
+    println!("{count} agents connected after {:.2} s", begin.elapsed().as_secs_f64());
+    for task in tasks {
+        task.await?;
+    }
+    Ok(())
+}
+
+impl Simulated {
+    async fn serve(self: Rc<Self>) {
+        let (Ok(mut own), Ok(mut all)) = (
+            self.bus.subscribe(agent_subject(&self.name)).await,
+            self.bus.subscribe(ALL_AGENTS.to_owned()).await,
+        ) else {
+            return;
+        };
+        // Agents do not publish at the same moment, as hosts do not.
+        let phase = u64::from(self.name.as_str().bytes().map(u32::from).sum::<u32>() * 37 % 1000);
+        let first = tokio::time::Instant::now() + Duration::from_millis(phase);
+        let mut heartbeat = tokio::time::interval_at(first, Duration::from_secs(1));
+        loop {
+            let message = tokio::select! {
+                message = own.next() => message,
+                message = all.next() => message,
+                _ = heartbeat.tick() => {
+                    self.publish().await;
+                    continue;
+                }
+            };
+            let Some(message) = message else { return };
+            drop(tokio::task::spawn_local(Rc::clone(&self).answer(message)));
+        }
+    }
+
+    async fn publish(&self) {
+        let is_active = self.run.borrow().as_ref().is_some_and(|(_, stage)| stage.runs());
+        if is_active {
+            *self.lines.borrow_mut() += 1;
+            if let Some(state) = self.state() {
+                self.bus.publish(state_subject(&self.name), None, encode(&state)).await;
+            }
+        }
+    }
+
+    fn state(&self) -> Option<RunState> {
+        let run = self.run.borrow();
+        let (assignment, stage) = run.as_ref()?;
+        let lines = *self.lines.borrow();
+        let line = " 1 s left  p        16.0 replies/s  response 0.227 ms  hits   0.0 %  errors 0  open 0";
+        let side = SideState {
+            side: assignment.sides[0].side,
+            stage: *stage,
+            lines,
+            last_lines: (0..lines.min(24)).map(|number| format!("{number} {line}")).collect(),
+            log_bytes: lines * 1000,
+        };
+        Some(RunState { agent: self.name.clone(), run: assignment.run.clone(), sides: vec![side] })
+    }
+
+    async fn answer(self: Rc<Self>, message: BusMessage) {
+        let answer = match decode::<AgentRequest>(&message.bytes) {
+            Ok(request) => self.answer_to(request).await,
+            Err(error) => Answer::Refused(error.to_string()),
+        };
+        if let Some(reply) = message.reply {
+            self.bus.publish(reply, None, encode(&answer)).await;
+        }
+    }
+
+    async fn answer_to(&self, request: AgentRequest) -> Answer {
+        match request {
+            AgentRequest::Inventory => Answer::Inventory(Box::new(Inventory {
+                name: self.name.clone(),
+                instance: 1,
+                host: self.name.to_string(),
+                version: "simulated".to_owned(),
+                client: true,
+                server: true,
+                weight: 1.0,
+                cores: 8,
+                memory: 16 << 30,
+                disk_free: 1 << 40,
+                busy: None,
+            })),
+            AgentRequest::Clock => {
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                Answer::Clock(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
+            }
+            AgentRequest::Prepare(assignment) => {
+                let path = self.directory.join(format!("{}.pg", self.name));
+                for file in &assignment.files {
+                    if let Err(error) =
+                        self.bus.get_file(&bucket(&assignment.run), &file.to_string(), &path).await
+                    {
+                        return Answer::Refused(error.to_string());
+                    }
+                }
+                *self.run.borrow_mut() = Some((*assignment, ProcessStage::Prepared));
+                Answer::Done
+            }
+            AgentRequest::Start { .. } => {
+                self.set(ProcessStage::Listening);
+                Answer::Done
+            }
+            AgentRequest::Stop { .. } => {
+                self.set(ProcessStage::Ended(Some(130)));
+                if let Some(state) = self.state() {
+                    self.bus.publish(state_subject(&self.name), None, encode(&state)).await;
+                }
+                Answer::Done
+            }
+            AgentRequest::State { .. } => {
+                self.state().map_or_else(|| Answer::Refused("no run".to_owned()), Answer::State)
+            }
+            AgentRequest::Files { .. } => Answer::Files(vec![self.log()]),
+            AgentRequest::Send { run, .. } => {
+                let path = self.directory.join(format!("{}.log", self.name));
+                let sent = match std::fs::write(&path, vec![7; 100_000]) {
+                    Ok(()) => self.bus.put_file(&bucket(&run), &self.log().object, &path).await,
+                    Err(error) => Err(error.into()),
+                };
+                sent.map_or_else(|error| Answer::Refused(error.to_string()), |_| Answer::Done)
+            }
+            other => Answer::Refused(format!("not simulated: {other:?}")),
+        }
+    }
+
+    fn set(&self, stage: ProcessStage) {
+        if let Some((_, known)) = self.run.borrow_mut().as_mut() {
+            *known = stage;
+        }
+    }
+
+    fn log(&self) -> StoredFile {
+        StoredFile {
+            name: RelativePath::try_from("client.log".to_owned()).unwrap_or_default(),
+            object: format!("{}/client.log", self.name),
+            bytes: 100_000,
+        }
+    }
+}
+
+/// Processor time in seconds and resident memory in bytes of a process.
+fn usage(pid: u32) -> (f64, f64) {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields: Vec<f64> = text
+        .rsplit_once(')')
+        .map_or("", |(_, rest)| rest)
+        .split_whitespace()
+        .map(|field| field.parse().unwrap_or(0.0))
+        .collect();
+    let at = |number: usize| fields.get(number).copied().unwrap_or(0.0);
+    // Ticks of 10 ms, pages of 4 KB: the values of Linux on x86.
+    ((at(11) + at(12)) / 100.0, at(21) * 4096.0)
+}
+
+/// Prints the cost of each step.
+struct Steps {
+    nats: u32,
+    begin: Instant,
+    used: [f64; 2],
+}
+
+impl Steps {
+    fn new(nats: u32) -> Steps {
+        let used = [usage(nats).0, usage(std::process::id()).0];
+        Steps { nats, begin: Instant::now(), used }
+    }
+
+    fn step(&mut self, what: &str) {
+        let (seconds, now) =
+            (self.begin.elapsed().as_secs_f64(), [usage(self.nats), usage(std::process::id())]);
+        println!(
+            "{what:28} {seconds:8.2} s  NATS: {:6.2} s CPU ({:5.1} %) {:6.1} MB  controller: {:6.2} s CPU ({:5.1} %) {:6.1} MB",
+            now[0].0 - self.used[0],
+            (now[0].0 - self.used[0]) / seconds * 100.0,
+            now[0].1 / 1e6,
+            now[1].0 - self.used[1],
+            (now[1].0 - self.used[1]) / seconds * 100.0,
+            now[1].1 / 1e6,
+        );
+        *self = Steps::new(self.nats);
+    }
+}
+
+async fn control(url: &str, count: usize, seconds: u64, nats: u32) -> Measured {
+    let mut fleet = Fleet::connect(&options(url, "control")).await?;
+    let mut steps = Steps::new(nats);
+    let names: Vec<AgentName> =
+        (0..count).map(|number| format!("a{number:04}").parse()).collect::<Result<_, _>>()?;
+    let found = fleet.inventory(&names, Duration::from_secs(30)).await?;
+    steps.step(&format!("inventory of {}", found.len()));
+    let mut worst = 0.0_f64;
+    for name in &names {
+        worst = worst.max(fleet.clock_offset(name).await?.uncertainty);
+    }
+    steps.step("clocks");
+    println!("  clocks are known within {:.3} ms", worst * 1e3);
+    let directory = std::env::temp_dir().join(format!("simulated-control-{}", std::process::id()));
+    std::fs::create_dir_all(&directory)?;
+    let source = directory.join("workload.pg");
+    std::fs::write(&source, "// a workload\n".repeat(700))?;
+    let path = RelativePath::try_from("workload.pg".to_owned())?;
+    let part = |number: usize| SideAssignment {
+        side: if number.is_multiple_of(2) { Side::Client } else { Side::Server },
+        addresses: "10.1.0.1".to_owned(),
+        words: Vec::new(),
+    };
+    let run: RunId = format!("simulated-{}", std::process::id()).parse()?;
+    let run = FleetRun {
+        run,
+        members: names.iter().enumerate().map(|(number, name)| (name.clone(), vec![part(number)])).collect(),
+        files: vec![RunFile { source, path: path.clone() }],
+        directory: RelativePath::default(),
+        config: path,
+        cfg_dirs: Vec::new(),
+        settings: Vec::new(),
+        allow_exec: false,
+        start_in: Duration::from_secs(20),
+        policy: LostPolicy::Fail,
+        patience: Duration::from_secs(10),
+    };
+    run.prepare(&mut fleet, &mut |_| {}).await?;
+    steps.step("shipping 10 KB to each");
+    run.start(&mut fleet, &mut |_| {}).await?;
+    steps.step("start");
+    let begin = Instant::now();
+    let stop = Box::pin(tokio::time::sleep(Duration::from_secs(seconds)));
+    let followed = run.follow(&mut fleet, stop, &mut |_| {}).await?;
+    steps.step("following states at 1 Hz");
+    println!(
+        "  {} lost; all had ended {:.2} s after they were asked to",
+        followed.losses.len(),
+        begin.elapsed().as_secs_f64() - seconds as f64
+    );
+    let collected = fleet.collect(&run.run, &names, Path::new(&directory), &mut |_| {}).await?;
+    fleet.clean_up(&run.run).await;
+    steps.step(&format!("collecting {} logs", collected.logs.len()));
+    let by_reason: BTreeMap<String, usize> =
+        collected.missing.iter().fold(BTreeMap::new(), |mut all, (_, why)| {
+            *all.entry(why.clone()).or_default() += 1;
+            all
+        });
+    println!("  {:.1} MB; missing: {by_reason:?}", collected.bytes as f64 / 1e6);
+    std::fs::remove_dir_all(directory)?;
+    Ok(())
+}

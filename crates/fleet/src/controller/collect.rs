@@ -1,0 +1,140 @@
+//! Logs come from the disks of agents into a result directory.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::{Fleet, FleetEvent, PROMPT, Watch, unexpected};
+use crate::error::{FleetError, Result};
+use crate::names::{AgentName, RunId};
+use crate::protocol::{AgentRequest, Answer, StoredFile, bucket};
+
+/// How often an agent is asked for a file.
+const ATTEMPTS: usize = 6;
+/// How long an agent may take to send a file, besides the time for its bytes.
+const SENDING: Duration = Duration::from_secs(20);
+/// Bytes per second that agents send at least.
+const SLOWEST: u64 = 1 << 20;
+const PAUSE: Duration = Duration::from_secs(2);
+/// The directory of what processes printed, in a result directory.
+const CONSOLE: &str = "console";
+
+/// The files of agents that are now in a result directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CollectedLogs {
+    /// The logs.
+    pub logs: Vec<PathBuf>,
+    /// Agents whose files could not be fetched, with the reasons.
+    pub missing: Vec<(AgentName, String)>,
+    /// Bytes of all files.
+    pub bytes: u64,
+}
+
+impl Fleet {
+    /// Fetches the files of a run from these agents, one after another, so that the object store needs room for one.
+    ///
+    /// # Errors
+    /// If the server stores no files, or the directory cannot be written.
+    pub async fn collect(
+        &mut self,
+        run: &RunId,
+        agents: &[AgentName],
+        directory: &Path,
+        watch: Watch<'_>,
+    ) -> Result<CollectedLogs> {
+        let console = directory.join(CONSOLE);
+        std::fs::create_dir_all(&console).map_err(FleetError::file(&console))?;
+        let mut collected = CollectedLogs::default();
+        for agent in agents {
+            match self.collect_from(run, agent, directory, &mut collected).await {
+                Ok(()) => {}
+                Err(error @ FleetError::File { .. }) => return Err(error),
+                Err(error) => collected.missing.push((agent.clone(), error.to_string())),
+            }
+        }
+        watch(FleetEvent::Step(format!(
+            "{} logs collected ({:.1} MB)",
+            collected.logs.len(),
+            collected.bytes as f64 / 1e6
+        )));
+        Ok(collected)
+    }
+
+    /// Removes what is left of a run in the object store.
+    pub async fn clean_up(&mut self, run: &RunId) {
+        self.bus.remove_bucket(&bucket(run)).await;
+    }
+
+    async fn collect_from(
+        &mut self,
+        run: &RunId,
+        agent: &AgentName,
+        directory: &Path,
+        collected: &mut CollectedLogs,
+    ) -> Result<()> {
+        let asked = AgentRequest::Files { run: run.clone() };
+        let files = match self.persistently(agent, &asked, "list its files", PROMPT).await? {
+            Answer::Files(files) => files,
+            other => return unexpected(agent, &other),
+        };
+        for file in files {
+            let name = format!("{agent}-{}", file.name);
+            let is_log = name.ends_with(".log");
+            let path = if is_log { directory.join(name) } else { directory.join(CONSOLE).join(name) };
+            self.fetch(run, agent, &file, &path).await?;
+            collected.bytes += file.bytes;
+            collected.logs.extend(is_log.then_some(path));
+        }
+        Ok(())
+    }
+
+    /// Lets an agent send a file, and fetches it. Both are repeated if the server or the store was restarted meanwhile.
+    async fn fetch(&mut self, run: &RunId, agent: &AgentName, file: &StoredFile, path: &Path) -> Result<()> {
+        let bucket = bucket(run);
+        let send = AgentRequest::Send { run: run.clone(), name: file.name.clone() };
+        let limit = SENDING + Duration::from_secs(file.bytes / SLOWEST);
+        let mut attempt = 1;
+        loop {
+            let done = match self.bus.make_bucket(&bucket).await {
+                Ok(()) => self.ask(agent, &send, "send a file", limit).await.map(drop),
+                Err(error) => Err(error),
+            };
+            let done = match done {
+                Ok(()) => self.bus.get_file(&bucket, &file.object, path).await.and_then(|bytes| {
+                    let is_whole = bytes >= file.bytes;
+                    let part = format!("{} has {bytes} of {} bytes", file.object, file.bytes);
+                    if is_whole { Ok(()) } else { Err(FleetError::Nats(part)) }
+                }),
+                Err(error) => Err(error),
+            };
+            match done {
+                Ok(()) => {
+                    self.bus.remove_file(&bucket, &file.object).await;
+                    return Ok(());
+                }
+                Err(error @ FleetError::File { .. }) => return Err(error),
+                Err(error) if attempt == ATTEMPTS => return Err(error),
+                Err(_) => {
+                    attempt += 1;
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Asks an agent until it answers.
+    async fn persistently(
+        &mut self,
+        agent: &AgentName,
+        request: &AgentRequest,
+        what: &'static str,
+        limit: Duration,
+    ) -> Result<Answer> {
+        for _ in 1..ATTEMPTS {
+            match self.ask(agent, request, what, limit).await {
+                Err(FleetError::Silent { .. }) => tokio::time::sleep(PAUSE).await,
+                other => return other,
+            }
+        }
+        self.ask(agent, request, what, limit).await
+    }
+}

@@ -1,0 +1,35 @@
+//! What monitors receive of a fleet.
+
+use std::sync::mpsc::sync_channel;
+
+use crate::block_on;
+use crate::bus::{Bus, BusOptions};
+use crate::error::{FleetError, Result};
+use crate::protocol::ALL_LIVE;
+
+/// Passes all live statistics of a fleet to `take`, on a thread of its own, until it returns false. They are lines as processes
+/// publish them, which nobody has checked.
+///
+/// # Errors
+/// If NATS cannot be reached, or refuses the credentials.
+pub fn watch(options: BusOptions, mut take: impl FnMut(&[u8]) -> bool + Send + 'static) -> Result<()> {
+    let (to_caller, ready) = sync_channel(1);
+    let work = move || {
+        let of_thread = to_caller.clone();
+        let done = block_on(async move {
+            let bus = Bus::connect(&options, false).await?;
+            let mut messages = bus.subscribe(ALL_LIVE.to_owned()).await?;
+            // The caller waits for it.
+            let _ = of_thread.send(Ok(()));
+            while let Some(message) = messages.next().await {
+                if !take(&message.bytes) {
+                    break;
+                }
+            }
+            Ok(())
+        });
+        let _ = to_caller.try_send(done.unwrap_or_else(|error| Err(FleetError::System(error))));
+    };
+    std::thread::Builder::new().name("fleet".into()).spawn(work)?;
+    ready.recv().unwrap_or_else(|_| Err(FleetError::Nats("the connection ended".to_owned())))
+}
