@@ -17,9 +17,11 @@ const REMINDER_INTERVAL: Nanos = Nanos::from_secs(5);
 /// How long servers stay after the end without a new connection, in seconds. Robots that know about the end are gone
 /// by then.
 const LINGER_SECONDS: f64 = 3.0;
-/// How long the last phase of servers goes on after they have reported that all clients are at its end. Clients hear that within a
-/// quarter of a second, and end [`NOTICE`] later; what they receive until then must be in the logs of the servers, too.
+/// How long the last phase of servers goes on without traffic after all clients have reached its end. Clients hear of that with their
+/// replies, and end [`NOTICE`] later; what they receive until then must be in the logs of the servers, too.
 const LAST_REPLIES: Nanos = Nanos::from_millis(500);
+/// How long the last phase of servers goes on at most after all clients have reached its end, if there is traffic all the time.
+const LONGEST_LAST_REPLIES: Nanos = Nanos::from_secs(10);
 
 /// Settings for the agreement with other processes of a test.
 #[derive(Clone, Debug)]
@@ -82,7 +84,7 @@ impl PhaseController {
 
     /// When a process that runs servers only ends the current phase; `None` while that is unknown. When all clients have reached its
     /// end, the servers report that; the phase ends when one of the clients has gone on, because clients may still wait for
-    /// another server. No client reports the end of the last phase.
+    /// another server. No client reports the end of the last phase, so it ends when no more requests arrive.
     pub(super) fn end_after_clients(
         &mut self,
         current: &CurrentPhase,
@@ -92,9 +94,10 @@ impl PhaseController {
         if barrier.least_client().is_none_or(|least| least < next) {
             return None;
         }
-        self.agreement.waits_since.get_or_insert(observed.now);
+        let arrived = *self.agreement.waits_since.get_or_insert(observed.now);
         if next as usize == self.plan.schedule.phases.len() {
-            return Some(observed.now + LAST_REPLIES);
+            let end = arrived.max(self.last_traffic.1) + LAST_REPLIES;
+            return (end.min(arrived + LONGEST_LAST_REPLIES) <= observed.now).then_some(observed.now);
         }
         self.agreement.barrier.has_left(next).then_some(observed.now + NOTICE)
     }

@@ -276,9 +276,13 @@ fn servers_go_with_the_last_client() {
     controller.step(&heard(30.0, Side::Client, &[2, 2, 1]));
     assert_eq!(timeline.end(1), None);
     controller.step(&heard(31.0, Side::Client, &[2, 2, 2]));
-    controller.step(&heard(31.4, Side::Client, &[2, 2, 2]));
-    assert_eq!(controller.ended(), None, "the clients may still receive replies");
-    controller.step(&heard(31.6, Side::Client, &[2, 2, 2]));
+    // The activity of these observations changes with each second.
+    controller.step(&heard(32.0, Side::Client, &[2, 2, 2]));
+    controller.step(&heard(32.4, Side::Client, &[2, 2, 2]));
+    assert_eq!(timeline.end(1), None, "the clients may still receive replies");
+    controller.step(&heard(32.5, Side::Client, &[2, 2, 2]));
+    assert_eq!(timeline.end(1), Some(at(32.5) + NOTICE));
+    controller.step(&heard(32.7, Side::Client, &[2, 2, 2]));
     assert_eq!(controller.ended(), Some(&EndReason::Finished));
     assert_eq!(controller.servers_linger(), Some(3.0), "robots have yet to hear of it");
 }
@@ -298,9 +302,13 @@ fn servers_stay_in_a_phase_for_as_long_as_clients_wait_for_another_server() {
     assert_eq!(timeline.end(0), Some(at(14.0) + NOTICE));
     controller.step(&heard(14.2, Side::Client, &[1]));
     controller.step(&heard(14.2, Side::Client, &[1]));
-    // Of the end of the last phase nobody tells.
-    controller.step(&waiting(25.0, &[2, 2]));
-    assert_eq!(timeline.end(1), Some(at(25.5)));
+    // Of the end of the last phase nobody tells. Traffic that does not end delays it, but not for ever.
+    for tenth in 250..350 {
+        controller.step(&Observations { activity: tenth, ..waiting(tenth as f64 / 10.0, &[2, 2]) });
+        assert_eq!(timeline.end(1), None, "{tenth}");
+    }
+    controller.step(&Observations { activity: 350, ..waiting(35.0, &[2, 2]) });
+    assert_eq!(timeline.end(1), Some(at(35.0) + NOTICE));
 }
 
 #[test]
