@@ -4,6 +4,7 @@ use std::future::{Future, ready};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use polygraph_link::{Conn, ConnectError, IdleState, Link, Nanos};
 use proptest::prelude::*;
@@ -64,11 +65,11 @@ impl Conn for NoConn {
         match *self {}
     }
 
-    async fn writable(&mut self) -> io::Result<()> {
+    fn poll_writable(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         match *self {}
     }
 
-    async fn recv<R>(&mut self, _: impl FnOnce(&[u8]) -> R) -> io::Result<R> {
+    fn poll_recv<R>(&mut self, _: &mut Context<'_>, _: impl FnOnce(&[u8]) -> R) -> Poll<io::Result<R>> {
         match *self {}
     }
 

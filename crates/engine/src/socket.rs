@@ -4,10 +4,9 @@
 //! On short exchanges that saves most of the cost of polling: a request is sent without waiting for the connect to
 //! complete, and the request on an accepted connection is usually there already.
 
-use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::task::{Poll, ready};
+use std::task::{Context, Poll, ready};
 
 use polygraph_link::{Capture, Conn, IdleState, Nanos};
 use rustix::io::Errno;
@@ -24,6 +23,8 @@ pub struct Socket {
     fd: Registration,
     /// Bytes may have arrived already, so a read is tried before the socket is registered.
     eager: bool,
+    /// The last send found the socket full, so the readiness to write that the poller reported before is stale.
+    full: bool,
     nagle: Nagle,
     state: LoopState,
     place: usize,
@@ -60,7 +61,7 @@ impl Socket {
         let capture = state.new_capture();
         // Most requests need one send, so an outgoing connection sets the option only if it needs it.
         let nagle = if accepted { Nagle::Off } else { Nagle::Harmless };
-        Socket { fd: Registration::Not(fd), eager: accepted, nagle, state, place, capture }
+        Socket { fd: Registration::Not(fd), eager: accepted, full: false, nagle, state, place, capture }
     }
 
     fn raw(&self) -> BorrowedFd<'_> {
@@ -72,7 +73,7 @@ impl Socket {
     }
 
     /// Registers the socket for reading, and also for writing if `writing`.
-    fn register(&mut self, writing: bool) -> io::Result<&mut AsyncFd<OwnedFd>> {
+    fn register(&mut self, writing: bool) -> io::Result<()> {
         self.fd = match std::mem::replace(&mut self.fd, Registration::Changing) {
             Registration::Not(fd) if writing => {
                 Registration::Both(register(fd, Interest::READABLE | Interest::WRITABLE)?)
@@ -84,46 +85,48 @@ impl Socket {
             }
             registered => registered,
         };
-        match &mut self.fd {
-            Registration::Reading(fd) | Registration::Both(fd) => Ok(fd),
-            Registration::Not(_) | Registration::Changing => unreachable!("registered above"),
+        Ok(())
+    }
+
+    /// The socket as the poller knows it, after [`Socket::register`].
+    fn registered(&self) -> &AsyncFd<OwnedFd> {
+        match &self.fd {
+            Registration::Reading(fd) | Registration::Both(fd) => fd,
+            Registration::Not(_) | Registration::Changing => unreachable!("registered before"),
         }
     }
 
     /// Reads into the buffer of the loop and returns the number of bytes.
-    async fn read(&mut self) -> io::Result<usize> {
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if std::mem::take(&mut self.eager) && self.state.eager_reads().is_worth_it() {
             let read = self.state.with_buffer(|buffer| receive(self.raw(), buffer));
             self.state.eager_reads().record(read.is_ok());
             match read {
                 Err(Errno::AGAIN | Errno::INTR) => {}
-                read => return Ok(read?),
+                read => return Poll::Ready(Ok(read?)),
             }
         }
-        let (state, place) = (self.state.clone(), self.place);
-        let fd = self.register(false)?;
-        poll_fn(|cx| {
-            loop {
-                if state.deadlines().check(place, cx.waker()) {
-                    return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-                }
-                let mut guard = ready!(fd.poll_read_ready(cx))?;
-                let (read, room) =
-                    state.with_buffer(|buffer| (receive(guard.get_inner(), buffer), buffer.len()));
-                match read {
-                    // A short read has emptied the socket; the poller reports when more arrives.
-                    Ok(n) if n > 0 && n < room => {
-                        guard.clear_ready();
-                        return Poll::Ready(Ok(n));
-                    }
-                    Ok(n) => return Poll::Ready(Ok(n)),
-                    Err(Errno::AGAIN) => guard.clear_ready(),
-                    Err(Errno::INTR) => {}
-                    Err(e) => return Poll::Ready(Err(e.into())),
-                }
+        self.register(false)?;
+        let fd = self.registered();
+        loop {
+            if self.state.deadlines().check(self.place, cx.waker()) {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
             }
-        })
-        .await
+            let mut guard = ready!(fd.poll_read_ready(cx))?;
+            let (read, room) =
+                self.state.with_buffer(|buffer| (receive(guard.get_inner(), buffer), buffer.len()));
+            match read {
+                // A short read has emptied the socket; the poller reports when more arrives.
+                Ok(n) if n > 0 && n < room => {
+                    guard.clear_ready();
+                    return Poll::Ready(Ok(n));
+                }
+                Ok(n) => return Poll::Ready(Ok(n)),
+                Err(Errno::AGAIN) => guard.clear_ready(),
+                Err(Errno::INTR) => {}
+                Err(e) => return Poll::Ready(Err(e.into())),
+            }
+        }
     }
 }
 
@@ -148,6 +151,7 @@ impl Conn for Socket {
             match sent {
                 Err(Errno::INTR) => {}
                 sent => {
+                    self.full = sent == Err(Errno::AGAIN);
                     let sent = sent?;
                     if self.nagle == Nagle::Harmless {
                         self.nagle = Nagle::Harmful;
@@ -161,35 +165,25 @@ impl Conn for Socket {
         }
     }
 
-    async fn writable(&mut self) -> io::Result<()> {
-        let (state, place) = (self.state.clone(), self.place);
-        let fd = self.register(true)?;
-        // The caller has just found the socket full, so earlier readiness is stale.
-        let mut stale = true;
-        poll_fn(|cx| {
-            loop {
-                if state.deadlines().check(place, cx.waker()) {
-                    return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-                }
-                let mut guard = match fd.poll_write_ready(cx) {
-                    Poll::Pending => {
-                        stale = false;
-                        return Poll::Pending;
-                    }
-                    Poll::Ready(guard) => guard?,
-                };
-                if !std::mem::take(&mut stale) {
-                    guard.retain_ready();
-                    return Poll::Ready(Ok(()));
-                }
-                guard.clear_ready();
+    fn poll_writable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.register(true)?;
+        let mut stale = std::mem::take(&mut self.full);
+        let fd = self.registered();
+        loop {
+            if self.state.deadlines().check(self.place, cx.waker()) {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
             }
-        })
-        .await
+            let mut guard = ready!(fd.poll_write_ready(cx))?;
+            if !std::mem::take(&mut stale) {
+                guard.retain_ready();
+                return Poll::Ready(Ok(()));
+            }
+            guard.clear_ready();
+        }
     }
 
-    async fn recv<R>(&mut self, see: impl FnOnce(&[u8]) -> R) -> io::Result<R> {
-        let n = self.read().await?;
+    fn poll_recv<R>(&mut self, cx: &mut Context<'_>, take: impl FnOnce(&[u8]) -> R) -> Poll<io::Result<R>> {
+        let n = ready!(self.poll_read(cx))?;
         if self.nagle == Nagle::Harmful {
             self.nagle = Nagle::Harmless;
         }
@@ -197,7 +191,7 @@ impl Conn for Socket {
         if let Some(capture) = &mut self.capture {
             self.state.with_buffer(|buffer| capture.receive(&buffer[..n]));
         }
-        Ok(self.state.with_buffer(|buffer| see(&buffer[..n])))
+        Poll::Ready(Ok(self.state.with_buffer(|buffer| take(&buffer[..n]))))
     }
 
     fn idle_state(&mut self) -> IdleState {

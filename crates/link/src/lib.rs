@@ -13,7 +13,7 @@ use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 pub use capture::Capture;
 pub use nanos::{Nanos, SECOND, nanos};
@@ -110,20 +110,42 @@ pub trait Conn: 'static {
     /// `WouldBlock` if it takes nothing now, otherwise what the system reports.
     fn try_send(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize>;
 
-    /// Completes when [`Conn::try_send`] is worth another try. Call it only after a `WouldBlock`:
-    /// otherwise it may wait for a change that never comes.
+    /// Ready when [`Conn::try_send`] is worth another try; until then, the task is woken when it is. Call it only
+    /// after a `WouldBlock`: otherwise it may wait for a change that never comes.
     ///
     /// # Errors
     /// `TimedOut` after the deadline, otherwise what the system reports.
-    async fn writable(&mut self) -> io::Result<()>;
+    fn poll_writable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// Waits for bytes and passes them to `take`; an empty slice means that the peer has closed. The bytes are
-    /// in a buffer that belongs to the loop: `take` copies what it does not consume. If the future is dropped
-    /// before it completes, no byte is lost.
+    /// Passes bytes that have arrived to `take`; an empty slice means that the peer has closed. The bytes are in a
+    /// buffer that belongs to the loop: `take` copies what it does not consume. If nothing has arrived, `take` is not
+    /// called, and the task is woken when something does.
     ///
     /// # Errors
     /// `TimedOut` after the deadline, otherwise what the system reports.
-    async fn recv<R>(&mut self, take: impl FnOnce(&[u8]) -> R) -> io::Result<R>;
+    fn poll_recv<R>(&mut self, cx: &mut Context<'_>, take: impl FnOnce(&[u8]) -> R) -> Poll<io::Result<R>>;
+
+    /// Completes when [`Conn::poll_writable`] is ready.
+    ///
+    /// # Errors
+    /// As [`Conn::poll_writable`].
+    async fn writable(&mut self) -> io::Result<()> {
+        poll_fn(|cx| self.poll_writable(cx)).await
+    }
+
+    /// Waits for bytes and passes them to `take`, as [`Conn::poll_recv`]. If the future is dropped before it
+    /// completes, no byte is lost.
+    ///
+    /// # Errors
+    /// As [`Conn::poll_recv`].
+    async fn recv<R>(&mut self, take: impl FnOnce(&[u8]) -> R) -> io::Result<R> {
+        let mut take = Some(take);
+        poll_fn(|cx| {
+            self.poll_recv(cx, |bytes| take.take().map(|take| take(bytes)))
+                .map_ok(|taken| taken.expect("bytes are passed on once"))
+        })
+        .await
+    }
 
     /// What happened on this idle connection. Costs no system call unless something did.
     fn idle_state(&mut self) -> IdleState;

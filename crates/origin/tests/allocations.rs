@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 
 use polygraph_link::{Conn, ConnectError, IdleState, Link, Nanos};
 use polygraph_origin::{Origin, OriginConfig, Server, ServerProfile, ServerSpec};
@@ -100,14 +100,14 @@ impl Conn for Endless {
         Ok(parts.iter().map(|part| part.len()).sum())
     }
 
-    async fn writable(&mut self) -> io::Result<()> {
-        Ok(())
+    fn poll_writable(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
     }
 
-    async fn recv<R>(&mut self, see: impl FnOnce(&[u8]) -> R) -> io::Result<R> {
+    fn poll_recv<R>(&mut self, _: &mut Context<'_>, take: impl FnOnce(&[u8]) -> R) -> Poll<io::Result<R>> {
         let request = if self.left > 0 { REQUEST } else { b"" };
         self.left = self.left.saturating_sub(1);
-        Ok(see(request))
+        Poll::Ready(Ok(take(request)))
     }
 
     fn idle_state(&mut self) -> IdleState {

@@ -6,7 +6,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use polygraph_link::{Conn, IdleState, Nanos};
 
@@ -259,27 +259,24 @@ impl Conn for VirtualConn {
         Ok(sent)
     }
 
-    async fn writable(&mut self) -> io::Result<()> {
-        poll_fn(|cx| {
-            {
-                let mut wire = self.wire.borrow_mut();
-                let reset = wire.streams[self.end].ended.is_some_and(|(end, _)| end == End::Reset);
-                let stream = &mut wire.streams[1 - self.end];
-                if reset || stream.unread || stream.bytes < stream.window {
-                    return Poll::Ready(Ok(()));
-                }
-                stream.writer = Some(cx.waker().clone());
+    fn poll_writable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        {
+            let mut wire = self.wire.borrow_mut();
+            let reset = wire.streams[self.end].ended.is_some_and(|(end, _)| end == End::Reset);
+            let stream = &mut wire.streams[1 - self.end];
+            if reset || stream.unread || stream.bytes < stream.window {
+                return Poll::Ready(Ok(()));
             }
-            self.wait(cx, None).map(Err)
-        })
-        .await
+            stream.writer = Some(cx.waker().clone());
+        }
+        self.wait(cx, None).map(Err)
     }
 
-    async fn recv<R>(&mut self, see: impl FnOnce(&[u8]) -> R) -> io::Result<R> {
-        let piece = self.take().await?;
-        let seen = see(&piece);
+    fn poll_recv<R>(&mut self, cx: &mut Context<'_>, take: impl FnOnce(&[u8]) -> R) -> Poll<io::Result<R>> {
+        let piece = ready!(self.poll_piece(cx))?;
+        let taken = take(&piece);
         self.network.recycle(piece);
-        Ok(seen)
+        Poll::Ready(Ok(taken))
     }
 
     fn idle_state(&mut self) -> IdleState {
