@@ -7,6 +7,7 @@ use std::rc::Rc;
 use polygraph_link::{Conn, Link, Nanos, SECOND, nanos, send_all};
 use polygraph_stats::{CloseKind, ErrorKind};
 use polygraph_traffic::{AbortCoords, Body, Oid, Random};
+use polygraph_transport::Channel;
 use polygraph_wire::worlds::WorldMark;
 use polygraph_wire::{BodyError, preflight};
 
@@ -107,7 +108,8 @@ impl<L: Link> Server<L> {
     }
 
     /// Serves an accepted connection until it ends.
-    pub async fn serve(self: Rc<Self>, mut conn: L::Conn) {
+    pub async fn serve(self: Rc<Self>, conn: L::Conn) {
+        let mut conn = Channel::Plain(conn);
         let recorder = &self.origin.recorder;
         let opened = self.now();
         recorder.with(|block| {
@@ -138,7 +140,7 @@ impl<L: Link> Server<L> {
     /// Serves all requests of a connection. Returns how it was closed, if no error occurred.
     async fn serve_requests(
         &self,
-        conn: &mut L::Conn,
+        conn: &mut Channel<L::Conn>,
         place: ConnectionId,
         uses: &mut u64,
         looked: &mut bool,
@@ -198,7 +200,7 @@ impl<L: Link> Server<L> {
     /// Reads the next head into `request`; `inbox` contains bytes that have arrived but are not used yet.
     async fn next_request(
         &self,
-        conn: &mut L::Conn,
+        conn: &mut Channel<L::Conn>,
         request: &mut Request,
         inbox: &mut Vec<u8>,
         first: bool,
@@ -291,7 +293,7 @@ impl<L: Link> Server<L> {
     }
 
     /// Dumps the messages of a transaction, as configured.
-    fn dump(&self, conn: &mut L::Conn, request: &Request, outcome: &ServerOutcome, took: Nanos) {
+    fn dump(&self, conn: &mut Channel<L::Conn>, request: &Request, outcome: &ServerOutcome, took: Nanos) {
         let recorder = &self.origin.recorder;
         let plan = recorder.dump();
         let title = || {
@@ -346,7 +348,7 @@ impl<L: Link> Server<L> {
 
     async fn transact(
         &self,
-        conn: &mut L::Conn,
+        conn: &mut Channel<L::Conn>,
         request: &mut Request,
         inbox: &mut Vec<u8>,
         transaction: &mut Transaction,
@@ -380,7 +382,7 @@ impl<L: Link> Server<L> {
     /// Reads the body of a request. If the client `asks`, it first gets permission to continue.
     async fn receive_body(
         &self,
-        conn: &mut L::Conn,
+        conn: &mut Channel<L::Conn>,
         upload: &mut Upload,
         asks: bool,
         inbox: &mut Vec<u8>,
@@ -409,7 +411,7 @@ impl<L: Link> Server<L> {
 
     fn body_fault(
         &self,
-        conn: &mut L::Conn,
+        conn: &mut Channel<L::Conn>,
         upload: &Upload,
         coords: Option<AbortCoords>,
         fault: BodyFault,
@@ -452,7 +454,7 @@ impl<L: Link> Server<L> {
     /// Sends the reply.
     async fn reply(
         &self,
-        conn: &mut L::Conn,
+        conn: &mut Channel<L::Conn>,
         request: &Request,
         transaction: &Transaction,
     ) -> io::Result<Sent> {
@@ -499,7 +501,7 @@ impl<L: Link> Server<L> {
 
     async fn send_rest(
         &self,
-        conn: &mut L::Conn,
+        conn: &mut Channel<L::Conn>,
         mut head: &[u8],
         body: &mut Body,
         begun: &mut Option<Nanos>,
@@ -580,7 +582,7 @@ impl<L: Link> Server<L> {
     }
 
     /// Sends as much of head and body as the connection takes now, and returns the number of bytes.
-    fn send_some(&self, conn: &mut L::Conn, head: &[u8], body: &Body) -> io::Result<usize> {
+    fn send_some(&self, conn: &mut Channel<L::Conn>, head: &[u8], body: &Body) -> io::Result<usize> {
         let mut slices = [IoSlice::new(&[]); SLICES];
         slices[0] = IoSlice::new(head);
         let used = 1 + body.slices(&mut slices[1..]);
@@ -605,7 +607,7 @@ impl<L: Link> Server<L> {
     }
 
     /// Answers bytes that are not a request.
-    fn refuse(&self, conn: &mut L::Conn, refusal: Rejection) {
+    fn refuse(&self, conn: &mut Channel<L::Conn>, refusal: Rejection) {
         let (kind, reply): (_, &[u8]) = match refusal {
             Rejection::Malformed => (ErrorKind::BadHead, b"HTTP/1.1 400 Bad Request\r\n"),
             Rejection::TooLarge => {
@@ -617,7 +619,7 @@ impl<L: Link> Server<L> {
     }
 
     /// Sends a minimal error reply.
-    fn send_refusal(&self, conn: &mut L::Conn, reply: &[u8]) {
+    fn send_refusal(&self, conn: &mut Channel<L::Conn>, reply: &[u8]) {
         let rest = b"Connection: close\r\nContent-Length: 0\r\n\r\n";
         // The connection ends in any case, so a failed send does not matter.
         let _ = conn.try_send(&[IoSlice::new(reply), IoSlice::new(rest)]);

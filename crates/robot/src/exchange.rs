@@ -7,16 +7,16 @@ pub mod receive;
 pub mod reply;
 pub mod send;
 
-use std::net::SocketAddr;
-
 use polygraph_link::{Capture, Conn, Link, Nanos};
 use polygraph_stats::{AuthScheme, ErrorKind};
+use polygraph_transport::Channel;
 use polygraph_wire::markup::MarkupError;
 
 use self::entity::Verified;
 use self::receive::{Incoming, ReplyEnd};
 use self::reply::ReplyMeta;
 use self::send::Upload;
+use crate::connections::hop::Hop;
 use crate::connections::pool::PooledConnection;
 use crate::context::RobotContext;
 use crate::failure::TransactionFailure;
@@ -32,7 +32,7 @@ pub struct Exchange {
     /// When the transaction times out.
     pub deadline: Option<Nanos>,
     /// Where the request goes.
-    pub hop: SocketAddr,
+    pub hop: Hop,
     /// Number of the connection among those of the loop.
     pub connection: u64,
     /// Whether the request was sent before, on another connection.
@@ -61,7 +61,7 @@ pub struct Exchange {
 
 impl Exchange {
     /// An exchange that starts now.
-    pub fn new(started: Nanos, deadline: Option<Nanos>, hop: SocketAddr, connection: u64) -> Exchange {
+    pub fn new(started: Nanos, deadline: Option<Nanos>, hop: Hop, connection: u64) -> Exchange {
         Exchange {
             started,
             deadline,
@@ -143,7 +143,7 @@ impl<'a> InFlight<'a> {
     fn fail<L: Link>(
         &mut self,
         cx: RobotContext<'_, L>,
-        conn: &mut L::Conn,
+        conn: &mut Channel<L::Conn>,
         failure: TransactionFailure,
         silent: bool,
     ) {
@@ -158,7 +158,7 @@ impl<'a> InFlight<'a> {
     fn conclude<L: Link>(
         &mut self,
         cx: RobotContext<'_, L>,
-        conn: &mut L::Conn,
+        conn: &mut Channel<L::Conn>,
         incoming: Incoming<'_>,
         read: Result<ReplyEnd, TransactionFailure>,
         is_last: bool,
@@ -216,7 +216,7 @@ pub async fn exchange<L: Link>(
     cx: RobotContext<'_, L>,
     connection: &mut PooledConnection<L::Conn>,
     flights: &mut [InFlight<'_>],
-    found_link: &mut impl FnMut(&Request, SocketAddr, &[u8]),
+    found_link: &mut impl FnMut(&Request, Hop, &[u8]),
 ) {
     let mut upload = None;
     for (at, flight) in flights.iter_mut().enumerate() {

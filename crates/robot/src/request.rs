@@ -10,7 +10,6 @@ pub mod trace;
 pub mod universe;
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::net::SocketAddr;
 use std::rc::Rc;
 
 use polygraph_link::Nanos;
@@ -20,6 +19,7 @@ use polygraph_traffic::{Draw, Method, Oid, Random, RequestKind, UniqId};
 use rustc_hash::FxHashSet;
 
 use self::page::Page;
+use crate::connections::hop::Hop;
 
 /// Why a robot makes a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub struct Request {
     /// Number of its embedded objects that were requested so far.
     pub launched: Cell<u32>,
     /// The destination of the request, if it is known: embedded objects come from the same peer as their container.
-    pub hop: Option<SocketAddr>,
+    pub hop: Option<Hop>,
     /// The page to which the request belongs.
     pub page: Option<Rc<Page>>,
     /// Its handle among the unfinished transactions, once it has started.

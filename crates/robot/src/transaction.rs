@@ -9,7 +9,6 @@ mod identity;
 pub mod workers;
 
 use std::future::pending;
-use std::net::SocketAddr;
 use std::rc::Rc;
 
 use polygraph_link::{Link, Nanos, yield_now};
@@ -17,6 +16,7 @@ use polygraph_stats::{Class, ErrorKind};
 use polygraph_traffic::{Method, WorldFacts};
 
 use self::workers::{Job, MAX_RESTING};
+use crate::connections::hop::Hop;
 use crate::connections::wait_queue::Waiter;
 use crate::context::RobotContext;
 use crate::exchange::reply::{Coding, ReplyMeta};
@@ -55,7 +55,7 @@ impl<L: Link> RobotGroup<L> {
     }
 
     /// Carries out the first transaction in the robot's backlog that goes to `hop`, and as many more as can share a connection.
-    async fn transact_pipelined(self: &Rc<Self>, robot: usize, hop: SocketAddr) {
+    async fn transact_pipelined(self: &Rc<Self>, robot: usize, hop: Hop) {
         // Another task may already have taken the request.
         let Some(request) = self.rare(robot).backlog.pop(hop) else { return };
         self.robot(robot).active += 1;
@@ -203,7 +203,7 @@ impl<L: Link> RobotGroup<L> {
         self: &Rc<Self>,
         robot: usize,
         first: Request,
-        hop: SocketAddr,
+        hop: Hop,
     ) -> Vec<(Request, Option<Result<Completed, Incomplete>>)> {
         let cx = self.context.of(robot);
         let deadline = cx.draw_deadline(cx.now());

@@ -2,14 +2,15 @@
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::future::pending;
-use std::net::SocketAddr;
 use std::rc::Rc;
 
 use polygraph_link::{Conn, IdleState, Link, Nanos};
 use polygraph_stats::evidence::fact;
 use polygraph_stats::{CloseKind, ErrorKind, Evidence};
+use polygraph_transport::Channel;
 use rustc_hash::FxHashMap;
 
+use super::hop::Hop;
 use super::wait_queue::{WaitEnd, WaitQueue};
 use crate::context::{GroupContext, RobotContext};
 use crate::failure::{Incomplete, TransactionFailure};
@@ -17,8 +18,8 @@ use crate::failure::{Incomplete, TransactionFailure};
 /// A connection that a transaction uses, or that is idle in a robot's pool.
 #[derive(Debug)]
 pub struct PooledConnection<C> {
-    /// The connection.
-    pub conn: C,
+    /// The connection, with the layers that messages need.
+    pub conn: Channel<C>,
     /// Number of requests sent on it.
     pub uses: u32,
     /// Number of requests after which it is closed.
@@ -29,8 +30,8 @@ pub struct PooledConnection<C> {
     pub established: bool,
     opened: Nanos,
     idle_since: Nanos,
-    /// The address of the peer.
-    hop: SocketAddr,
+    /// The peer.
+    hop: Hop,
 }
 
 /// The connections of one robot.
@@ -81,7 +82,7 @@ impl<C: Conn> ConnectionPool<C> {
     pub async fn acquire<L: Link<Conn = C>>(
         &self,
         cx: RobotContext<'_, L>,
-        hop: SocketAddr,
+        hop: Hop,
         deadline: Option<Nanos>,
     ) -> Result<Box<PooledConnection<C>>, Incomplete> {
         loop {
@@ -119,22 +120,22 @@ impl<C: Conn> ConnectionPool<C> {
     fn take_idle<L: Link<Conn = C>>(
         &self,
         cx: RobotContext<'_, L>,
-        hop: SocketAddr,
+        hop: Hop,
     ) -> Option<Box<PooledConnection<C>>> {
         let to_hop = self.take_quiet(cx, |other| other == hop);
         let minimize = cx.profile().minimize_new_conn;
         if to_hop.is_some() || minimize <= 0.0 || !cx.draw_event(minimize) {
             return to_hop;
         }
-        let substitutes = cx.settings.field.substitutes.iter().find(|group| group.contains(&hop))?;
-        self.take_quiet(cx, |other| substitutes.contains(&other))
+        let substitutes = cx.settings.field.substitutes.iter().find(|group| group.contains(&hop.address))?;
+        self.take_quiet(cx, |other| other.server == hop.server && substitutes.contains(&other.address))
     }
 
     /// Takes the last used idle connection that `fits` and on which nothing has happened. Closes the others that fit.
     fn take_quiet<L: Link<Conn = C>>(
         &self,
         cx: RobotContext<'_, L>,
-        fits: impl Fn(SocketAddr) -> bool,
+        fits: impl Fn(Hop) -> bool,
     ) -> Option<Box<PooledConnection<C>>> {
         loop {
             let mut connection = {
@@ -179,7 +180,7 @@ impl<C: Conn> ConnectionPool<C> {
     fn open_new<L: Link<Conn = C>>(
         &self,
         cx: RobotContext<'_, L>,
-        hop: SocketAddr,
+        hop: Hop,
     ) -> Result<Box<PooledConnection<C>>, TransactionFailure> {
         let open = self.open.get();
         if open >= cx.settings.open_limit {
@@ -192,7 +193,7 @@ impl<C: Conn> ConnectionPool<C> {
         }
         let drawn = cx.profile().requests_per_connection.sample(&mut *cx.reply_rng.borrow_mut());
         let opened = cx.now();
-        let conn = cx.link.connect(cx.address(), hop)?;
+        let conn = Channel::Plain(cx.link.connect(cx.address(), hop.address)?);
         self.of(cx.robot).open += 1;
         self.open.set(open + 1);
         self.opened.set(self.opened.get() + 1);

@@ -16,6 +16,7 @@ use polygraph_traffic::Random;
 use polygraph_wire::uri;
 use rustc_hash::FxHashMap;
 
+use super::hop::Hop;
 use crate::context::{GroupContext, RobotContext};
 use crate::failure::TransactionFailure;
 use crate::request::Request;
@@ -54,10 +55,19 @@ impl<L: Link> Resolvers<L> {
         cx: RobotContext<'_, L>,
         request: &Request,
         deadline: Option<Nanos>,
-    ) -> Result<SocketAddr, TransactionFailure> {
-        if let Some(hop) = cx.proxy().or(request.hop) {
+    ) -> Result<Hop, TransactionFailure> {
+        if let Some(hop) = cx.proxy().map(Hop::from).or(request.hop) {
             return Ok(hop);
         }
+        Ok(self.address(cx, request, deadline).await?.into())
+    }
+
+    async fn address(
+        &self,
+        cx: RobotContext<'_, L>,
+        request: &Request,
+        deadline: Option<Nanos>,
+    ) -> Result<SocketAddr, TransactionFailure> {
         if let Some(url) = &request.foreign {
             return match foreign_host(url)? {
                 Host::Address(address) => Ok(address),

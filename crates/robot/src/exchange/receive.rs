@@ -1,16 +1,17 @@
 //! Reading a reply.
 
 use std::io;
-use std::net::SocketAddr;
 
 use polygraph_link::{Conn, Link, Nanos};
 use polygraph_stats::ErrorKind;
 use polygraph_traffic::{AbortCoords, Method};
+use polygraph_transport::Channel;
 
 use super::InFlight;
 use super::entity::Entity;
 use super::reply::{Progress, ReplyReader};
 use super::send::{self, Upload};
+use crate::connections::hop::Hop;
 use crate::context::RobotContext;
 use crate::failure::{TransactionFailure, connect_error};
 use crate::request::Request;
@@ -74,11 +75,11 @@ impl<'a> Incoming<'a> {
 /// If the connection fails, if the reply violates HTTP, or if it is not complete at the deadline.
 pub async fn reply<L: Link>(
     cx: RobotContext<'_, L>,
-    conn: &mut L::Conn,
+    conn: &mut Channel<L::Conn>,
     flight: &mut InFlight<'_>,
     incoming: &mut Incoming<'_>,
     upload: Option<&mut Upload>,
-    found_link: &mut impl FnMut(&Request, SocketAddr, &[u8]),
+    found_link: &mut impl FnMut(&Request, Hop, &[u8]),
 ) -> Result<ReplyEnd, TransactionFailure> {
     let deadline = flight.exchange.deadline;
     if let Some(upload) = upload {
@@ -108,10 +109,10 @@ pub async fn reply<L: Link>(
 /// Reads until the reply is complete or 100 (continue) has arrived.
 async fn read<L: Link>(
     cx: RobotContext<'_, L>,
-    conn: &mut L::Conn,
+    conn: &mut Channel<L::Conn>,
     flight: &mut InFlight<'_>,
     incoming: &mut Incoming<'_>,
-    found_link: &mut impl FnMut(&Request, SocketAddr, &[u8]),
+    found_link: &mut impl FnMut(&Request, Hop, &[u8]),
 ) -> Result<Progress, TransactionFailure> {
     let Incoming { reader, entity, carry } = incoming;
     loop {

@@ -6,6 +6,7 @@ use polygraph_link::{Conn, Link, send_all};
 use polygraph_stats::ErrorKind;
 use polygraph_traffic::coding::gzip;
 use polygraph_traffic::{AbortCoords, Body, Draw, Oid, RequestKind};
+use polygraph_transport::Channel;
 use polygraph_wire::checksum::{self, ContentMd5};
 
 use super::InFlight;
@@ -142,7 +143,7 @@ fn write_head<L: Link>(
 /// Sends as much of `head` and `body` as the socket accepts now. Returns the rest of the head, if there is any.
 fn send_with_head<L: Link>(
     cx: RobotContext<'_, L>,
-    conn: &mut L::Conn,
+    conn: &mut Channel<L::Conn>,
     head: &[u8],
     body: Option<&mut Body>,
     sent: &mut u64,
@@ -176,7 +177,7 @@ fn send_with_head<L: Link>(
 /// If the connection fails.
 pub async fn body<L: Link>(
     cx: RobotContext<'_, L>,
-    conn: &mut L::Conn,
+    conn: &mut Channel<L::Conn>,
     flight: &mut InFlight<'_>,
     upload: &mut Upload,
 ) -> Result<(), TransactionFailure> {

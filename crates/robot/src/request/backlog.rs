@@ -1,8 +1,8 @@
 //! Requests for embedded objects that wait for a connection on which they can be pipelined.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 
+use crate::connections::hop::Hop;
 use crate::request::Request;
 
 /// Requests of one robot that wait to be pipelined.
@@ -16,7 +16,7 @@ impl Backlog {
     }
 
     /// Takes the first request that goes to `hop`, if there is any.
-    pub fn pop(&mut self, hop: SocketAddr) -> Option<Request> {
+    pub fn pop(&mut self, hop: Hop) -> Option<Request> {
         let at = self.0.iter().position(|request| request.hop == Some(hop))?;
         self.0.remove(at)
     }

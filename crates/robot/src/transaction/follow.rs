@@ -1,6 +1,5 @@
 //! Requests that follow from a reply: for embedded objects and for the targets of redirects.
 
-use std::net::SocketAddr;
 use std::rc::Rc;
 
 use polygraph_link::Link;
@@ -8,6 +7,7 @@ use polygraph_stats::ErrorKind;
 use polygraph_traffic::{ContentKind, Oid, RequestKind};
 use polygraph_wire::uri::{self, UrlParts};
 
+use crate::connections::hop::Hop;
 use crate::context::{GroupContext, RobotContext};
 use crate::exchange::reply::ReplyMeta;
 use crate::group::RobotGroup;
@@ -22,7 +22,7 @@ const MAX_REDIRECTS: u32 = 20;
 impl<L: Link> RobotGroup<L> {
     /// Requests the embedded object to which `link` in the reply to `container` refers, if the robot wants it. The reply comes from
     /// `hop`.
-    pub(super) fn request_embedded(&self, robot: usize, container: &Request, hop: SocketAddr, link: &[u8]) {
+    pub(super) fn request_embedded(&self, robot: usize, container: &Request, hop: Hop, link: &[u8]) {
         let cx = self.context.of(robot);
         let request = match container.foreign.is_some() {
             true => foreign_part(cx, container, link),
@@ -46,7 +46,7 @@ impl<L: Link> RobotGroup<L> {
     }
 
     /// The request for an object that is embedded in the reply to `container`, if the robot wants it.
-    fn part(&self, robot: usize, container: &Request, oid: Oid, hop: SocketAddr) -> Option<Request> {
+    fn part(&self, robot: usize, container: &Request, oid: Oid, hop: Hop) -> Option<Request> {
         let cx = self.context.of(robot);
         let profile = cx.profile();
         if !container.wants_embedded(oid.name & 0xff, profile.embed_recur) {

@@ -6,8 +6,8 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 
+use crate::connections::hop::Hop;
 use crate::connections::wait_queue::WaitQueue;
 use crate::request::Request;
 
@@ -19,8 +19,8 @@ pub const MAX_RESTING: usize = 1024;
 pub enum Job {
     /// The transaction of a request of this robot.
     Alone(usize, Request),
-    /// The transactions in this robot's backlog that go to this address.
-    Pipelined(usize, SocketAddr),
+    /// The transactions in this robot's backlog that go to this peer.
+    Pipelined(usize, Hop),
 }
 
 /// The tasks of a robot group.
