@@ -221,7 +221,20 @@ impl BodyReader {
     ///
     /// # Errors
     /// If the chunk framing is broken; the reader must not be used again.
-    pub fn feed(&mut self, data: &[u8], mut sink: impl FnMut(&[u8])) -> Result<FeedResult, BodyError> {
+    pub fn feed(&mut self, data: &[u8], sink: impl FnMut(&[u8])) -> Result<FeedResult, BodyError> {
+        self.feed_with_trailer(data, sink, |_| ())
+    }
+
+    /// Like [`BodyReader::feed`], and passes each byte of the trailer to `trailer`: field lines and the empty line.
+    ///
+    /// # Errors
+    /// If the chunk framing is broken; the reader must not be used again.
+    pub fn feed_with_trailer(
+        &mut self,
+        data: &[u8],
+        mut sink: impl FnMut(&[u8]),
+        mut trailer: impl FnMut(u8),
+    ) -> Result<FeedResult, BodyError> {
         let mut at = 0;
         while at < data.len() {
             let rest = &data[at..];
@@ -243,6 +256,9 @@ impl BodyReader {
                 }
                 framing => {
                     at += 1;
+                    if matches!(framing, State::Trailer { .. }) {
+                        trailer(rest[0]);
+                    }
                     if let Some(next) = framing_byte(framing, rest[0])? {
                         self.state = next;
                     }
@@ -341,8 +357,10 @@ mod tests {
     fn trailers_are_seen() {
         for (text, expected) in [("0\r\n\r\n", false), ("0\n\n", false), ("0\r\nA: b\r\n\r\n", true)] {
             let mut reader = BodyReader::new(Framing::Chunked);
-            reader.feed(text.as_bytes(), |_| ()).unwrap();
+            let mut trailer = Vec::new();
+            reader.feed_with_trailer(text.as_bytes(), |_| (), |byte| trailer.push(byte)).unwrap();
             assert_eq!((reader.is_done(), reader.has_trailer()), (true, expected), "{text:?}");
+            assert_eq!(trailer, text.split_once('\n').unwrap().1.as_bytes(), "{text:?}");
         }
     }
 

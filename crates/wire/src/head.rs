@@ -117,6 +117,19 @@ pub fn parse_reply<R>(
     }
 }
 
+/// Reads field lines up to and including the empty line at the start of `buf`, such as those of a trailer, and passes
+/// them to `then`; `Ok(None)` if more bytes are needed.
+///
+/// # Errors
+/// If no continuation could make the bytes field lines.
+pub fn parse_fields<R>(buf: &[u8], then: impl FnOnce(&[Header<'_>]) -> R) -> Result<Option<R>, HeadError> {
+    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+    match httparse::parse_headers(buf, &mut headers)? {
+        httparse::Status::Partial => Ok(None),
+        httparse::Status::Complete((_, fields)) => Ok(Some(then(fields))),
+    }
+}
+
 /// The items of a comma-separated `list`.
 pub fn items(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(|&b| b == b',').map(<[u8]>::trim_ascii)

@@ -1,0 +1,341 @@
+//! From a field section, content and trailers to the bytes of an HTTP/1 message.
+
+use std::io::Write as _;
+
+use polygraph_wire::body::parse_decimal;
+
+use super::fields::{check, check_value, is_token, may_trail};
+use super::{MessageError, ReplyTo};
+
+/// The pseudo-header fields of a request as received (RFC 9113, section 8.3.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestStart<'a> {
+    /// `:method`.
+    pub method: &'a [u8],
+    /// `:scheme`.
+    pub scheme: Option<&'a [u8]>,
+    /// `:authority`.
+    pub authority: Option<&'a [u8]>,
+    /// `:path`.
+    pub path: Option<&'a [u8]>,
+    /// The first field `host`, which is also among the other fields.
+    pub host: Option<&'a [u8]>,
+}
+
+/// The form of a request target (RFC 9112, section 3.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TargetForm {
+    /// The path alone, as servers receive it.
+    #[default]
+    Origin,
+    /// The whole URL, as forward proxies receive it.
+    Absolute,
+}
+
+/// How the content reaches the HTTP/1 side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Content {
+    /// No content may follow.
+    None,
+    /// So many more bytes, as `Content-Length` says.
+    Length(u64),
+    /// Any number of bytes, each piece as a chunk.
+    Chunks,
+    /// The bytes of a tunnel.
+    Tunnel,
+}
+
+/// Puts a message together while it arrives. The caller first passes its field section, then its content, then its end.
+#[derive(Debug)]
+pub struct IncomingMessage {
+    content: Content,
+}
+
+/// What [`IncomingMessage::content`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placed {
+    /// The content is part of the HTTP/1 message as it is.
+    AsIs,
+    /// The content was appended as a chunk.
+    Framed,
+}
+
+/// What a field section says about the framing.
+struct Sized {
+    length: Option<u64>,
+}
+
+impl IncomingMessage {
+    /// Appends the head of a request to `out`. `is_last` means that nothing follows the field section. `fields` are all other
+    /// fields, in order.
+    ///
+    /// # Errors
+    /// If the request is malformed (RFC 9113, section 8.1.1); `out` must then be given up.
+    pub fn request<'a>(
+        start: &RequestStart<'a>,
+        fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+        is_last: bool,
+        form: TargetForm,
+        out: &mut Vec<u8>,
+    ) -> Result<IncomingMessage, MessageError> {
+        if !is_token(start.method) {
+            return Err(MessageError::Pseudo(":method"));
+        }
+        if start
+            .authority
+            .zip(start.host)
+            .is_some_and(|(authority, host)| !authority.eq_ignore_ascii_case(host))
+        {
+            return Err(MessageError::Host);
+        }
+        let authority = start.authority.or(start.host);
+        check_target(authority.unwrap_or_default(), ":authority")?;
+        out.extend_from_slice(start.method);
+        out.push(b' ');
+        let is_connect = start.method == b"CONNECT";
+        if is_connect {
+            write_connect_target(start, authority, out)?;
+        } else {
+            write_target(start, authority, form, out)?;
+        }
+        out.extend_from_slice(b" HTTP/1.1\r\n");
+        if let Some(authority) = authority {
+            write_field(b"Host", authority, out);
+        }
+        let sized = write_fields(fields, out, |name| name != b"host" && !(is_connect && is_length(name)))?;
+        let content = match sized.length {
+            _ if is_connect => Content::Tunnel,
+            Some(length) => Content::Length(length),
+            None if is_last => Content::None,
+            None => Content::Chunks,
+        };
+        IncomingMessage::start(content, is_last, out)
+    }
+
+    /// Appends the head of a final reply to `out`.
+    ///
+    /// # Errors
+    /// If the reply is malformed; `out` must then be given up.
+    pub fn reply<'a>(
+        status: u16,
+        fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+        is_last: bool,
+        to: ReplyTo,
+        out: &mut Vec<u8>,
+    ) -> Result<IncomingMessage, MessageError> {
+        if !(200..1000).contains(&status) {
+            return Err(MessageError::Pseudo(":status"));
+        }
+        let is_tunnel = to == ReplyTo::Connect && status < 300;
+        write_status_line(status, out);
+        let sized = write_fields(fields, out, |name| !((is_tunnel || status == 204) && is_length(name)))?;
+        let content = match (sized.length, to) {
+            _ if is_tunnel => Content::Tunnel,
+            (_, ReplyTo::Head) => Content::None,
+            _ if matches!(status, 204 | 304) => Content::None,
+            (Some(length), _) => Content::Length(length),
+            (None, _) => Content::Chunks,
+        };
+        IncomingMessage::start(content, is_last, out)
+    }
+
+    /// Appends an interim reply to `out`. The final reply follows.
+    ///
+    /// # Errors
+    /// If the reply is malformed; `out` must then be given up.
+    pub fn interim_reply<'a>(
+        status: u16,
+        fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), MessageError> {
+        // A switch of protocols has no place on a stream (RFC 9113, section 8.6).
+        if !(100..200).contains(&status) || status == 101 {
+            return Err(MessageError::Pseudo(":status"));
+        }
+        write_status_line(status, out);
+        write_fields(fields, out, |name| !is_length(name))?;
+        out.extend_from_slice(b"\r\n");
+        Ok(())
+    }
+
+    /// Ends a head whose content arrives in this way.
+    fn start(content: Content, is_last: bool, out: &mut Vec<u8>) -> Result<IncomingMessage, MessageError> {
+        if content == Content::Chunks {
+            out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+        }
+        out.extend_from_slice(b"\r\n");
+        let mut message = IncomingMessage { content };
+        if is_last {
+            message.end(std::iter::empty(), out)?;
+        }
+        Ok(message)
+    }
+
+    /// Takes a piece of the content. If it needs framing, appends it to `out` as a chunk.
+    ///
+    /// # Errors
+    /// If the message cannot have so much content.
+    pub fn content(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<Placed, MessageError> {
+        match &mut self.content {
+            Content::Tunnel => Ok(Placed::AsIs),
+            Content::None if data.is_empty() => Ok(Placed::AsIs),
+            Content::None => Err(MessageError::Content),
+            Content::Length(left) => {
+                *left = left.checked_sub(data.len() as u64).ok_or(MessageError::Length)?;
+                Ok(Placed::AsIs)
+            }
+            Content::Chunks => {
+                // An empty chunk would end the message.
+                if !data.is_empty() {
+                    let _ = write!(out, "{:x}\r\n", data.len());
+                    out.extend_from_slice(data);
+                    out.extend_from_slice(b"\r\n");
+                }
+                Ok(Placed::Framed)
+            }
+        }
+    }
+
+    /// Ends the message, and appends what ends it to `out`. Trailers cross only behind chunks: behind a length or in a message
+    /// without content they are dropped (RFC 9110, section 6.5.1).
+    ///
+    /// # Errors
+    /// If content is missing, or if the trailers are malformed.
+    pub fn end<'a>(
+        &mut self,
+        trailers: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), MessageError> {
+        match std::mem::replace(&mut self.content, Content::None) {
+            Content::Length(left) if left > 0 => return Err(MessageError::Length),
+            Content::None | Content::Length(_) | Content::Tunnel => {
+                for (name, value) in trailers {
+                    check(name, value)?;
+                }
+            }
+            Content::Chunks => {
+                out.extend_from_slice(b"0\r\n");
+                for (name, value) in trailers {
+                    check(name, value)?;
+                    if std::str::from_utf8(name).is_ok_and(may_trail) {
+                        write_field(name, value, out);
+                    }
+                }
+                out.extend_from_slice(b"\r\n");
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the HTTP/1 side has the whole message, although its end may not have arrived yet.
+    pub fn is_complete(&self) -> bool {
+        matches!(self.content, Content::None | Content::Length(0))
+    }
+
+    /// Whether the HTTP/1 side sees the end of the message only at the end of its connection.
+    pub fn ends_at_close(&self) -> bool {
+        self.content == Content::Tunnel
+    }
+}
+
+fn is_length(name: &[u8]) -> bool {
+    name == b"content-length"
+}
+
+fn write_status_line(status: u16, out: &mut Vec<u8>) {
+    // Multiplexed protocols have no reason phrases.
+    let _ = write!(out, "HTTP/1.1 {status} \r\n");
+}
+
+fn write_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends the fields that `crosses` selects.
+fn write_fields<'a>(
+    fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    out: &mut Vec<u8>,
+    crosses: impl Fn(&[u8]) -> bool,
+) -> Result<Sized, MessageError> {
+    let (mut sized, mut cookies) = (Sized { length: None }, Vec::new());
+    for (name, value) in fields {
+        check(name, value)?;
+        if !crosses(name) {
+            continue;
+        }
+        if is_length(name) {
+            let length = parse_decimal(value).ok_or(MessageError::Length)?;
+            match sized.length {
+                Some(known) if known == length => continue,
+                Some(_) => return Err(MessageError::Length),
+                None => sized.length = Some(length),
+            }
+        }
+        if name == b"cookie" {
+            cookies.push(value);
+        } else {
+            write_field(name, value, out);
+        }
+    }
+    // Cookies may come in pieces, which belong together (RFC 9113, section 8.2.3).
+    if !cookies.is_empty() {
+        write_field(b"cookie", &cookies.join(&b"; "[..]), out);
+    }
+    Ok(sized)
+}
+
+/// Checks a part of a request target, which must not end the request line.
+fn check_target(part: &[u8], name: &'static str) -> Result<(), MessageError> {
+    check_value(part).map_err(|_| MessageError::Pseudo(name))?;
+    // HTTP/1 servers read the target as text.
+    let is_bad = part.iter().any(|b| matches!(b, b' ' | b'\t')) || std::str::from_utf8(part).is_err();
+    if is_bad { Err(MessageError::Pseudo(name)) } else { Ok(()) }
+}
+
+fn write_connect_target(
+    start: &RequestStart<'_>,
+    authority: Option<&[u8]>,
+    out: &mut Vec<u8>,
+) -> Result<(), MessageError> {
+    // RFC 9113, section 8.5.
+    if start.scheme.is_some() || start.path.is_some() {
+        return Err(MessageError::Pseudo(":path"));
+    }
+    let target = authority.filter(|authority| !authority.is_empty());
+    out.extend_from_slice(target.ok_or(MessageError::Pseudo(":authority"))?);
+    Ok(())
+}
+
+fn write_target(
+    start: &RequestStart<'_>,
+    authority: Option<&[u8]>,
+    form: TargetForm,
+    out: &mut Vec<u8>,
+) -> Result<(), MessageError> {
+    let scheme = start.scheme.ok_or(MessageError::Pseudo(":scheme"))?;
+    let is_scheme_byte = |b: &u8| b.is_ascii_alphanumeric() || b"+-.".contains(b);
+    if !scheme.first().is_some_and(u8::is_ascii_alphabetic) || !scheme.iter().all(is_scheme_byte) {
+        return Err(MessageError::Pseudo(":scheme"));
+    }
+    let path = start.path.ok_or(MessageError::Pseudo(":path"))?;
+    check_target(path, ":path")?;
+    let is_asterisk = path == b"*" && start.method == b"OPTIONS";
+    if !path.starts_with(b"/") && !is_asterisk {
+        return Err(MessageError::Pseudo(":path"));
+    }
+    if form == TargetForm::Absolute
+        && let Some(authority) = authority.filter(|authority| !authority.is_empty())
+    {
+        out.extend_from_slice(scheme);
+        out.extend_from_slice(b"://");
+        out.extend_from_slice(authority);
+        if is_asterisk {
+            return Ok(());
+        }
+    }
+    out.extend_from_slice(path);
+    Ok(())
+}
