@@ -16,9 +16,9 @@ const SEND_BUFFER: usize = 64 * 1024;
 /// Bytes that a connection carried, frames and all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WireBytes {
-    /// Sent.
+    /// The bytes that were sent.
     pub sent: u64,
-    /// Received.
+    /// The bytes that were received.
     pub received: u64,
 }
 
