@@ -118,8 +118,15 @@ impl Run {
         });
         started.or_else(|| {
             let settings = &self.facts.main_side().header().settings;
-            let proxy = settings.iter().find(|(name, _)| name == "proxy" || name.ends_with(": proxy"));
-            proxy.map(|(_, value)| if value == "none" { "no proxy".to_owned() } else { value.clone() })
+            let setting = |is_wanted: fn(&str) -> bool| {
+                settings.iter().find(|(name, _)| is_wanted(name)).map(|(_, value)| value.as_str())
+            };
+            let proxy = setting(|name| name == "proxy" || name.ends_with(": proxy"));
+            match (setting(|name| name == "device"), proxy?) {
+                (Some("surrogate"), _) => Some("a surrogate".to_owned()),
+                (_, "none") => Some("no proxy".to_owned()),
+                (_, proxy) => Some(proxy.to_owned()),
+            }
         })
     }
 }

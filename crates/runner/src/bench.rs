@@ -51,8 +51,8 @@ pub struct Bench<'a> {
     pub device: Option<DeviceUnderTest>,
     /// How long the check before the test waits for an answer; `None`: no check.
     pub preflight: Option<Duration>,
-    /// Robots without a proxy connect to a device that acts as the servers.
-    pub surrogate: bool,
+    /// If robots connect to a device that acts as the servers and is there already: the test without it.
+    pub without_surrogate: Option<Test>,
     /// The name server of the robots.
     pub name_server: Option<RunNameServer>,
     /// Working sets to continue with and to store.
@@ -106,7 +106,7 @@ impl<'a> Bench<'a> {
             out: None,
             device: None,
             preflight: Some(preflight::DEFAULT_TIMEOUT),
-            surrogate: false,
+            without_surrogate: None,
             name_server: None,
             working_set: WorkingSetFiles::default(),
             expectations: Expectations::default(),
@@ -125,17 +125,21 @@ impl<'a> Bench<'a> {
     pub fn run(mut self, mut observer: impl FnMut(&Header, &Record)) -> Result<RunResult, Failure> {
         self.working_set.check(&self.test, self.notify)?;
         self.out.as_deref().map_or(Ok(()), check_empty)?;
-        let predicted = self.device_model().map(|model| (self.test.clone(), model));
+        // The simulation puts its own device in front of the servers.
+        let undisturbed = self.without_surrogate.as_ref().unwrap_or(&self.test);
+        let predicted = self.device_model().map(|model| (undisturbed.clone(), model));
         let epoch = jiff::Timestamp::now().as_second() as u64;
         let origins: Vec<SocketAddr> = self.reserved.iter().map(ReservedAddress::address).collect();
         let device = self.device.take();
         let mut device =
             device.map(|device| device.start(&mut self.test, &origins, self.notify)).transpose()?;
         let (mut client, mut server) = self.jobs(&origins)?;
+        let surrogate =
+            self.without_surrogate.is_some() || device.as_ref().is_some_and(StartedDevice::is_surrogate);
         let check = PreflightCheck {
             timeout: self.preflight,
             origins: OriginPlaces::Here(&origins),
-            surrogate: self.surrogate || device.as_ref().is_some_and(StartedDevice::is_surrogate),
+            surrogate,
             accepts_foreign_replies: self.client.tolerance.foreign_replies,
         };
         let probes = preflight::check(&self.test, check, self.notify)?;
@@ -149,9 +153,11 @@ impl<'a> Bench<'a> {
         };
         client.log = Some(directory.join("client.log"));
         server.log = Some(directory.join("server.log"));
-        if self.test.is_direct(&origins) {
-            client.header.settings.push(("device".to_owned(), "none".to_owned()));
-        }
+        let kind = match self.test.is_direct(&origins) {
+            true => Some("none"),
+            false => surrogate.then_some("surrogate"),
+        };
+        client.header.settings.extend(kind.map(|kind| ("device".to_owned(), kind.to_owned())));
         if let Some(device) = &device {
             device.skip_requests(probes);
             device.keep(&directory)?;

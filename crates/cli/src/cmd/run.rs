@@ -208,6 +208,7 @@ impl RunOptions {
         let mut live = self.live.start()?;
         let test = self.bench.test(self.workload_name(), &settings, || self.schedule())?;
         let mut bench = self.bench.bench(test, &settings, "run")?;
+        bench.without_surrogate = self.surrogate.as_ref().map(|_| bench.test.clone());
         DevicePath { proxy: self.proxy.as_deref(), surrogate: self.surrogate.as_deref() }
             .apply(&mut bench.test)?;
         let choice = match &self.dns {
@@ -222,7 +223,6 @@ impl RunOptions {
             model => model,
         };
         bench.device = device;
-        bench.surrogate = self.surrogate.is_some();
         bench.working_set = working_set;
         bench.expectations = self.expectations.clone().into();
         bench.out = out;

@@ -54,7 +54,8 @@ impl RunDifference {
 }
 
 /// Settings that identify devices, hosts and processes: they may differ between comparable runs.
-const WHERE: [&str; 10] = [
+const WHERE: [&str; 11] = [
+    "device",
     "process group",
     "origins",
     "addresses",

@@ -209,6 +209,15 @@ pub fn limits() -> Vec<Row> {
                 run(sandbox, &format!("--proxy 127.0.0.1:{port} {SHORT}"))
             },
         ),
+        Row::new(
+            "a run",
+            "nothing listens at the surrogate's address",
+            Want::failed("errors", "the device was unreachable"),
+            move |sandbox| {
+                let port = free_port();
+                run(sandbox, &format!("--surrogate 127.0.0.1:{port} {SHORT}"))
+            },
+        ),
         Row::new("a run", "too short", Want::invalid("test", "samples"), move |sandbox| {
             run(sandbox, "--no_proxy --req_rate 20/sec --goal 2s --cool_phase none --predict no --loops 1")
         }),
