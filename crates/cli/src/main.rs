@@ -18,6 +18,8 @@ mod exit;
 mod help;
 mod legacy;
 mod options;
+#[cfg(test)]
+mod options_page;
 mod output;
 
 use std::io;

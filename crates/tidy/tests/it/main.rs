@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "cargo knows the dependencies")]
 
+mod commands;
 mod dependencies;
 mod foreign_files;
 mod import_circles;
