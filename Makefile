@@ -20,9 +20,9 @@ check:
 	$(CARGO) test --workspace --lib --bins --locked --quiet -- --skip a_browser
 	$(CARGO) test --package polygraph-tidy --locked --quiet
 
-# The pages of docs/ as a book with search, in target/book.
+# The pages of docs/ as a book with search, in target/book; fails on warnings and dead links.
 book: $(MDBOOK)
-	$(MDBOOK) build
+	python3 -B book/build.py '$(MDBOOK)'
 
 $(MDBOOK):
 	$(CARGO) install --locked --quiet mdbook --version 0.5.4 --no-default-features --features search --root '$(TARGET)/tools'

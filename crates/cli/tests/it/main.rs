@@ -21,6 +21,7 @@ mod fleet;
 mod lab;
 mod limits;
 mod logs;
+mod manual;
 mod monitoring;
 mod names;
 mod net_checks;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use polygraph_tidy::commands::{blocks, commands};
+use polygraph_tidy::commands::{all_blocks, blocks, commands};
 
 const PAGE: &str = "Text.
 
@@ -42,4 +42,27 @@ fn commands_are_split_into_words() {
     assert_eq!(lines("cargo run --release -- try --x"), ["polygraph_try_--x"]);
     assert_eq!(lines("cargo build --release"), ["cargo_build_--release"]);
     assert_eq!(lines("a \"$(b c)\" x#y"), ["a_$(b c)_x#y"]);
+}
+
+#[test]
+fn the_manual_says_what_tests_do_with_its_blocks() {
+    let is_lesson = |page: &Path| page.starts_with("docs/tutorials") || page == Path::new("docs/start.md");
+    let known = |mark: &str| {
+        ["run", "parse"].contains(&mark)
+            || ["goal=", "needs=", "exit="].iter().any(|name| mark.starts_with(name))
+    };
+    let mut wrong = Vec::new();
+    let mut run = 0;
+    for block in all_blocks().iter().filter(|block| block.is_shell()) {
+        let is_marked = block.has_mark("run") || block.has_mark("parse");
+        run += usize::from(block.has_mark("run"));
+        if block.marks.iter().skip(1).any(|mark| !known(mark)) {
+            wrong.push(format!("{}: unknown mark in {:?}", block.place(), block.marks));
+        }
+        if is_lesson(&block.page) && !block.marks.is_empty() && !is_marked {
+            wrong.push(format!("{}: neither `run` nor `parse`", block.place()));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(run > 15, "only {run} blocks are run");
 }
