@@ -1,7 +1,10 @@
 //! Histograms of fixed size: exact count, sum, minimum and maximum, percentiles within 0.1 % (or 6 %).
 
+mod packed_bins;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use self::packed_bins::PackedBins;
 use crate::fold::Fold;
 use crate::summary_stats::SummaryStats;
 
@@ -29,8 +32,8 @@ const NONE: (u64, u64) = (u64::MAX, 0);
 /// The histogram for breakdowns, which takes a fiftieth of the memory and a tenth of the log.
 pub type CoarseHistogram = Histogram<1>;
 
-/// A histogram that is being filled has an array of counters. A histogram that was read from a log, or has few values,
-/// has only a list of used bins; otherwise a report of a four-hour run would need gigabytes.
+/// A histogram that is being filled has an array of counters, or a list of bins if there are few. A histogram that was read
+/// from a log remains packed until values are added; otherwise a report of a four-hour run would need gigabytes.
 #[derive(Clone)]
 enum Bins {
     /// Largest value of each bin and its count, in ascending order.
@@ -38,11 +41,13 @@ enum Bins {
     /// Counts by number of the bin, up to about the last used bin: 29 KB for values up to 0.1 s in microseconds with
     /// three digits, at most 94 KB, and 2 KB with one.
     Array(Vec<u32>),
+    /// The form of the log.
+    Packed(PackedBins),
 }
 
 impl<const DIGITS: u8> Default for Histogram<DIGITS> {
     fn default() -> Self {
-        Histogram::of(Vec::new(), SummaryStats::default())
+        Histogram::of(Bins::Used(Vec::new()), SummaryStats::default())
     }
 }
 
@@ -57,9 +62,9 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
     /// Values below this have separate bins; larger bins are as wide as the digits allow.
     const EXACT: u64 = (2 * 10u64.pow(DIGITS as u32)).next_power_of_two();
 
-    /// A list of bins, and the moments of all their values.
-    fn of(used: Vec<(u64, u32)>, summary: SummaryStats) -> Histogram<DIGITS> {
-        Histogram { bins: Bins::Used(used), summary, earlier: NONE, recent: 0 }
+    /// Bins, and the moments of all their values.
+    fn of(bins: Bins, summary: SummaryStats) -> Histogram<DIGITS> {
+        Histogram { bins, summary, earlier: NONE, recent: 0 }
     }
 
     /// Binary logarithm of the width of the bin that `value` belongs to.
@@ -92,20 +97,51 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
 
     /// Converts the bins to an array and returns the counters.
     fn array(&mut self) -> &mut Vec<u32> {
-        if let Bins::Used(used) = &mut self.bins {
-            let used = std::mem::take(used);
-            let mut counts = Vec::new();
-            used.into_iter().for_each(|(bin, n)| add(&mut counts, Self::index_of(bin), n));
+        let counts = match &mut self.bins {
+            Bins::Array(_) => None,
+            Bins::Used(used) => {
+                let mut counts = Vec::new();
+                used.iter().for_each(|&(bin, n)| add(&mut counts, Self::index_of(bin), n));
+                Some(counts)
+            }
+            Bins::Packed(packed) => {
+                let mut counts = Vec::new();
+                Self::add_packed(&mut counts, packed);
+                Some(counts)
+            }
+        };
+        if let Some(counts) = counts {
             self.bins = Bins::Array(counts);
         }
         match &mut self.bins {
             Bins::Array(counts) => counts,
-            Bins::Used(_) => unreachable!("turned into an array above"),
+            Bins::Used(_) | Bins::Packed(_) => unreachable!("turned into an array above"),
+        }
+    }
+
+    /// Adds packed bins to an array of counters.
+    fn add_packed(counts: &mut Vec<u32>, packed: &PackedBins) {
+        let last = Self::index_of(HIGHEST);
+        // A damaged log may name any bin.
+        packed.iter().take_while(|(index, _)| *index <= last).for_each(|(index, n)| add(counts, index, n));
+    }
+
+    /// Converts packed bins to a form that values can be added to.
+    #[cold]
+    fn unpack(&mut self) {
+        let Bins::Packed(packed) = &self.bins else { return };
+        if packed.most() > FEW {
+            self.array();
+        } else {
+            self.bins = Bins::Used(packed.iter().map(|(index, n)| (Self::bin_at(index), n)).collect());
         }
     }
 
     /// Counts `n` values of one bin.
     fn count_in_bin(&mut self, value: u64, n: u32) {
+        if let Bins::Packed(_) = self.bins {
+            self.unpack();
+        }
         if let Bins::Used(used) = &mut self.bins {
             let bin = Self::bin_of(value);
             if let Some((_, count)) = used.get_mut(self.recent).filter(|(recent, _)| *recent == bin) {
@@ -132,7 +168,7 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
     pub fn record(&mut self, value: u64) {
         match &mut self.bins {
             Bins::Array(counts) => add(counts, Self::index_of(value), 1),
-            Bins::Used(_) => self.count_in_bin(value, 1),
+            Bins::Used(_) | Bins::Packed(_) => self.count_in_bin(value, 1),
         }
         self.summary.record(value);
     }
@@ -150,13 +186,13 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
         if other.count() == 0 {
             return;
         }
-        if self.count() == 0 && matches!(self.bins, Bins::Used(_)) {
-            *self =
-                Histogram { bins: other.bins.clone(), summary: other.summary(), earlier: NONE, recent: 0 };
+        if self.count() == 0 && !matches!(self.bins, Bins::Array(_)) {
+            *self = Histogram::of(other.bins.clone(), other.summary());
             return;
         }
         match &other.bins {
             Bins::Used(used) => self.merge_used(used),
+            Bins::Packed(packed) => self.merge_packed(packed),
             Bins::Array(theirs) => {
                 let ours = self.array();
                 ours.resize(ours.len().max(theirs.len()), 0);
@@ -166,22 +202,21 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
         self.summary.fold(&other.summary());
     }
 
-    /// Adds a list of bins. Reports of long runs spend most of their time here and in reading the lists.
+    /// Adds a list of bins.
     fn merge_used(&mut self, used: &[(u64, u32)]) {
-        let Some(&(last, _)) = used.last() else { return };
-        if used.len() <= FEW && matches!(self.bins, Bins::Used(_)) {
+        if used.len() <= FEW && !matches!(self.bins, Bins::Array(_)) {
             return used.iter().for_each(|&(value, n)| self.count_in_bin(value, n));
         }
-        let (ours, highest) = (self.array(), Self::index_of(last));
-        if highest >= ours.len() {
-            lengthen(ours, highest);
+        let ours = self.array();
+        used.iter().for_each(|&(value, n)| add(ours, Self::index_of(value), n));
+    }
+
+    /// Adds packed bins. Reports of long runs spend most of their time here.
+    fn merge_packed(&mut self, packed: &PackedBins) {
+        if packed.most() <= FEW && !matches!(self.bins, Bins::Array(_)) {
+            return packed.iter().for_each(|(index, n)| self.count_in_bin(Self::bin_at(index), n));
         }
-        for &(value, n) in used {
-            // Lists are in ascending order, so there is room for every bin.
-            if let Some(count) = ours.get_mut(Self::index_of(value)) {
-                *count = count.saturating_add(n);
-            }
-        }
+        Self::add_packed(self.array(), packed);
     }
 
     /// Smallest and largest value since the last call; the first is larger than the second if there were no values.
@@ -219,7 +254,7 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
             Some(((first + 1).saturating_sub(Self::width_at(first)), last))
         };
         let summary = self.summary().without(&part.summary(), bounds(&used));
-        Histogram::of(used, summary)
+        Histogram::of(Bins::Used(used), summary)
     }
 
     /// Removes all values, but keeps the memory.
@@ -228,6 +263,7 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
             match &mut self.bins {
                 Bins::Used(used) => used.clear(),
                 Bins::Array(counts) => counts.fill(0),
+                Bins::Packed(_) => self.bins = Bins::Used(Vec::new()),
             }
             (self.summary, self.earlier) = (SummaryStats::default(), NONE);
         }
@@ -275,6 +311,10 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
         let (min, max) = (self.min()?, self.max()?);
         let bin = match &self.bins {
             Bins::Used(used) => reaches(used.iter().map(|&(_, n)| n), wanted).map(|at| used[at].0),
+            Bins::Packed(packed) => {
+                let at = reaches(packed.iter().map(|(_, n)| n), wanted);
+                at.and_then(|at| packed.iter().nth(at)).map(|(index, _)| Self::bin_at(index))
+            }
             Bins::Array(counts) => {
                 // Most counters are skipped: the sum of many neighbours takes a fraction of the time of a search.
                 let (mut before, mut skipped) = (0, 0);
@@ -307,6 +347,11 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
                 let used = counts.iter().enumerate().filter(|(_, count)| **count > 0);
                 Box::new(used.map(|(index, count)| (Self::bin_at(index), u64::from(*count))))
             }
+            Bins::Packed(packed) => {
+                let last = Self::index_of(HIGHEST);
+                let sound = packed.iter().take_while(move |(index, _)| *index <= last);
+                Box::new(sound.map(|(index, count)| (Self::bin_at(index), u64::from(count))))
+            }
         }
     }
 
@@ -321,6 +366,10 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
                 let used = counts.iter().enumerate().filter(|(_, count)| **count > 0);
                 used.map(|(index, &count)| range(Self::bin_at(index), count)).collect()
             }
+            Bins::Packed(_) => self
+                .bins()
+                .map(|(last, count)| ((last + 1).saturating_sub(Self::width_at(last)), last, count))
+                .collect(),
         }
     }
 }
@@ -376,79 +425,38 @@ impl<const DIGITS: u8> PartialEq for Histogram<DIGITS> {
     }
 }
 
-/// The form in the log, unless it is empty: summary, then the used bins as (difference to the previous bin's value, count).
-#[derive(Serialize)]
-struct Sparse {
+/// The form in the log, unless the histogram is empty.
+#[derive(Serialize, Deserialize)]
+struct Logged {
     summary: SummaryStats,
-    bins: Vec<(u64, u32)>,
+    bins: PackedBins,
 }
 
 impl<const DIGITS: u8> Serialize for Histogram<DIGITS> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let sparse = (self.count() > 0).then(|| {
-            let mut previous = 0;
-            let mut bins = Vec::new();
-            for (value, count) in self.bins() {
-                bins.push((value - previous, u32::try_from(count).unwrap_or(u32::MAX)));
-                previous = value;
-            }
-            Sparse { summary: self.summary(), bins }
-        });
-        sparse.serialize(serializer)
-    }
-}
-
-/// The used bins of a histogram while they are read: values instead of differences, and the number of all values.
-struct ReadBins {
-    used: Vec<(u64, u32)>,
-    total: u64,
-}
-
-impl<'de> Deserialize<'de> for ReadBins {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct BinsVisitor;
-
-        impl<'de> de::Visitor<'de> for BinsVisitor {
-            type Value = ReadBins;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("bins")
-            }
-
-            fn visit_seq<A: de::SeqAccess<'de>>(self, mut bins: A) -> Result<ReadBins, A::Error> {
-                // A damaged log may announce any number.
-                let mut used = Vec::with_capacity(bins.size_hint().unwrap_or(0).min(1 << 14));
-                let (mut value, mut total) = (0u64, 0u64);
-                while let Some((step, count)) = bins.next_element::<(u64, u32)>()? {
-                    value = value.checked_add(step).ok_or_else(|| de::Error::custom("bin out of range"))?;
-                    total += u64::from(count);
-                    used.push((value, count));
+        let logged = (self.count() > 0).then(|| {
+            let bins = match &self.bins {
+                Bins::Used(used) => PackedBins::of(used.iter().map(|&(bin, n)| (Self::index_of(bin), n))),
+                Bins::Array(counts) => {
+                    PackedBins::of(counts.iter().copied().enumerate().filter(|(_, n)| *n > 0))
                 }
-                Ok(ReadBins { used, total })
-            }
-        }
-
-        deserializer.deserialize_seq(BinsVisitor)
+                Bins::Packed(packed) => packed.clone(),
+            };
+            Logged { summary: self.summary(), bins }
+        });
+        logged.serialize(serializer)
     }
-}
-
-/// The same as [`Sparse`], for reading.
-#[derive(Deserialize)]
-struct ReadSparse {
-    summary: SummaryStats,
-    bins: ReadBins,
 }
 
 impl<'de, const DIGITS: u8> Deserialize<'de> for Histogram<DIGITS> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Some(ReadSparse { summary, bins }) = Option::<ReadSparse>::deserialize(deserializer)? else {
+        let Some(Logged { summary, bins }) = Option::<Logged>::deserialize(deserializer)? else {
             return Ok(Histogram::default());
         };
-        // A bin counts up to 2^32 values; moments have no such limit.
-        if bins.total > summary.count || bins.total == 0 && summary.count > 0 {
-            return Err(de::Error::custom("bins and moments have different numbers of values"));
+        if bins.is_empty() || summary.count == 0 {
+            return Err(de::Error::custom("bins without values, or values without bins"));
         }
-        Ok(Histogram::of(bins.used, summary))
+        Ok(Histogram::of(Bins::Packed(bins), summary))
     }
 }
 
