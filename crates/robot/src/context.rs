@@ -15,6 +15,7 @@ use polygraph_wire::markup::LinkTags;
 
 use crate::divide;
 use crate::exchange::links::LinkFilter;
+use crate::exchange::reply::ReplyMeta;
 use crate::request::Request;
 use crate::request::auth::CredentialCycle;
 use crate::request::generator::RequestGenerator;
@@ -92,9 +93,14 @@ pub struct GroupContext<L> {
     pub phase_status: Cell<PhaseStatus>,
     /// A buffer for the head of the request that is being sent.
     pub head_buffer: RefCell<Vec<u8>>,
+    /// The facts of judged replies, whose memory the next replies use.
+    pub spare_replies: RefCell<Vec<Box<ReplyMeta>>>,
     profiles: Vec<ProfileContext>,
     members: Vec<Member>,
 }
+
+/// Maximum number of judged replies whose memory is kept.
+const SPARE_REPLIES: usize = 64;
 
 impl<L: Link> GroupContext<L> {
     /// The context of a group with these settings, whose ids come from `ids`.
@@ -118,9 +124,18 @@ impl<L: Link> GroupContext<L> {
             reply_rng: RefCell::new(settings.seed.stream("connection", settings.first_number() as u64)),
             phase_status: Cell::default(),
             head_buffer: RefCell::default(),
+            spare_replies: RefCell::default(),
             link,
             recorder,
             settings,
+        }
+    }
+
+    /// Keeps the memory of a judged reply for another one.
+    pub fn recycle(&self, reply: Box<ReplyMeta>) {
+        let mut spare = self.spare_replies.borrow_mut();
+        if spare.len() < SPARE_REPLIES {
+            spare.push(reply);
         }
     }
 

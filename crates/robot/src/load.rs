@@ -32,8 +32,12 @@ impl<L: Link> RobotGroup<L> {
             if profile.session.is_some() {
                 self.rare(robot).session = Some(SessionState::new(start));
             }
-            if let Load::Closed { think } = profile.load.clone() {
-                link.spawn(Rc::clone(&self).run_closed(start, robot, think));
+            match &profile.load {
+                Load::Closed { think: None } => link.spawn(Rc::clone(&self).run_busy(start, robot)),
+                Load::Closed { think: Some(think) } => {
+                    link.spawn(Rc::clone(&self).run_pausing(start, robot, think.clone()));
+                }
+                Load::Open { .. } | Load::InterArrival(_) | Load::Passive => {}
             }
         }
         self.run_open(start).await;

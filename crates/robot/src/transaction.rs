@@ -36,22 +36,31 @@ const MAX_CHALLENGES: usize = 3;
 /// Number of further connections on which a request is sent if peers close earlier ones before they answer.
 const MAX_RETRIES: u32 = 10;
 
+/// The end of a transaction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    /// When its reply was complete, or when it failed.
+    pub at: Nanos,
+    /// Whether it failed.
+    pub failed: bool,
+}
+
 impl<L: Link> RobotGroup<L> {
-    /// Carries out the transaction of `request` from its start at `now`. Returns whether it failed.
-    pub(crate) async fn transact(self: &Rc<Self>, robot: usize, request: &mut Request, now: Nanos) -> bool {
+    /// Carries out the transaction of `request` from its start at `now`.
+    pub(crate) async fn transact(self: &Rc<Self>, robot: usize, request: &mut Request, now: Nanos) -> Ended {
         self.robot(robot).active += 1;
         if request.cause == Cause::Direct && request.planned > 0 {
             request.page = Some(Rc::new(Page::new(now)));
         }
         record::start(self.context.of(robot), request, now);
         let outcome = self.authenticate(robot, request, now, None).await;
-        let failed = self.conclude(robot, request, outcome);
+        let ended = self.conclude(robot, request, outcome);
         let skipped_in_vain = request.planned.saturating_sub(request.launched.get());
         if skipped_in_vain > 0 {
             self.robot(robot).unskip(skipped_in_vain);
         }
         self.finish_task(robot);
-        failed
+        ended
     }
 
     /// Carries out the first transaction in the robot's backlog that goes to `hop`, and as many more as can share a connection.
@@ -151,11 +160,25 @@ impl<L: Link> RobotGroup<L> {
     ) -> Result<Completed, Incomplete> {
         let cx = self.context.of(robot);
         let deadline = cx.draw_deadline(now);
-        let hop = self.resolvers.next_hop(cx, request, deadline).await?;
+        // The time, as long as nothing had to be waited for: the clock is read as rarely as possible.
+        let mut at_once = Some(now);
+        let hop = match self.resolvers.known_hop(cx, request) {
+            Some(hop) => hop,
+            None => {
+                at_once = None;
+                // A look-up is rare and its state is large, so it is boxed.
+                Box::pin(self.resolvers.look_up_hop(cx, request, deadline)).await?
+            }
+        };
         for attempt in 0..=MAX_RETRIES {
-            let mut connection = self.pool.acquire(cx, hop, deadline).await?;
+            let (mut connection, started) = match self.pool.take_idle(cx, hop) {
+                Some(connection) => (connection, at_once.take().unwrap_or_else(|| cx.now())),
+                None => {
+                    at_once = None;
+                    (self.pool.open_or_wait(cx, hop, deadline).await?, cx.now())
+                }
+            };
             let reused = connection.uses > 0;
-            let started = cx.now();
             if reused {
                 record::reuse(cx, started);
             } else {
@@ -272,8 +295,7 @@ impl<L: Link> RobotGroup<L> {
     }
 
     /// Judges the outcome of a transaction, records it, updates the history, and launches the requests that follow from it.
-    /// Returns whether the transaction failed.
-    fn conclude(&self, robot: usize, request: &Request, outcome: Result<Completed, Incomplete>) -> bool {
+    fn conclude(&self, robot: usize, request: &Request, outcome: Result<Completed, Incomplete>) -> Ended {
         let cx = self.context.of(robot);
         let now = outcome.as_ref().map_or_else(|_| cx.now(), |completed| completed.ended);
         cx.recorder.end(request.ticket, now);
@@ -281,12 +303,12 @@ impl<L: Link> RobotGroup<L> {
             Ok(completed) => completed,
             Err(Incomplete::Failed(failure)) => {
                 self.fail(robot, request, &failure, now);
-                return true;
+                return Ended { at: now, failed: true };
             }
             Err(Incomplete::Cancelled) => {
                 self.history.borrow_mut().cut(&request.oid, Coding::Identity);
                 self.give_up(robot, request);
-                return false;
+                return Ended { at: now, failed: false };
             }
         };
         let verdict = self.judge(cx, request, &mut completed);
@@ -295,7 +317,7 @@ impl<L: Link> RobotGroup<L> {
             Err(failure) => {
                 verdict.violations.iter().for_each(|found| record::violation(cx, request, &completed, found));
                 self.fail(robot, request, failure, now);
-                return true;
+                return Ended { at: now, failed: true };
             }
         };
         let remembered = self.remember(robot, request, &completed, class, &verdict);
@@ -310,7 +332,8 @@ impl<L: Link> RobotGroup<L> {
         if class == Class::RepToRedir {
             self.follow_redirect(robot, request, &completed.reply);
         }
-        false
+        cx.recycle(completed.reply);
+        Ended { at: now, failed: false }
     }
 
     fn judge(&self, cx: RobotContext<'_, L>, request: &Request, completed: &mut Completed) -> Verdict {

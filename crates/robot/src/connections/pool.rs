@@ -77,18 +77,32 @@ impl<C: Conn> ConnectionPool<C> {
     /// its connection limit.
     ///
     /// # Errors
-    /// If no connection is available before `deadline`, or if the robot's session becomes idle before (`docs/reference/models.md`,
-    /// "Sessions").
+    /// As [`ConnectionPool::open_or_wait`].
     pub async fn acquire<L: Link<Conn = C>>(
         &self,
         cx: RobotContext<'_, L>,
         hop: Hop,
         deadline: Option<Nanos>,
     ) -> Result<Box<PooledConnection<C>>, Incomplete> {
+        match self.take_idle(cx, hop) {
+            Some(connection) => Ok(connection),
+            None => self.open_or_wait(cx, hop, deadline).await,
+        }
+    }
+
+    /// A new connection of the robot to `hop`. Waits if the robot has reached its connection limit; then the connection may be
+    /// an old one.
+    ///
+    /// # Errors
+    /// If no connection is available before `deadline`, or if the robot's session becomes idle before (`docs/reference/models.md`,
+    /// "Sessions").
+    pub async fn open_or_wait<L: Link<Conn = C>>(
+        &self,
+        cx: RobotContext<'_, L>,
+        hop: Hop,
+        deadline: Option<Nanos>,
+    ) -> Result<Box<PooledConnection<C>>, Incomplete> {
         loop {
-            if let Some(connection) = self.take_idle(cx, hop) {
-                return Ok(connection);
-            }
             if self.has_room(cx) {
                 // The next waiter must not keep waiting for a slot that this transaction could not use.
                 let opened = self.open_new(cx, hop).inspect_err(|_| self.wake_waiter(cx.robot));
@@ -101,7 +115,8 @@ impl<C: Conn> ConnectionPool<C> {
             let now = cx.now();
             cx.recorder.with(|block| block.waiting.enter(now));
             let end = match deadline {
-                Some(at) => queue.wait(cx.link.sleep_until(at)).await,
+                // Waits are rare and their state is large, so it is boxed.
+                Some(at) => Box::pin(queue.wait(cx.link.sleep_until(at))).await,
                 None => queue.wait(pending()).await,
             };
             let now = cx.now();
@@ -114,10 +129,14 @@ impl<C: Conn> ConnectionPool<C> {
                     return Err(TransactionFailure::new(ErrorKind::Timeout, detail).into());
                 }
             }
+            if let Some(connection) = self.take_idle(cx, hop) {
+                return Ok(connection);
+            }
         }
     }
 
-    fn take_idle<L: Link<Conn = C>>(
+    /// The idle connection of the robot that a request to `hop` can use, the last used one if there are several.
+    pub fn take_idle<L: Link<Conn = C>>(
         &self,
         cx: RobotContext<'_, L>,
         hop: Hop,

@@ -45,45 +45,41 @@ impl<L: Link> Resolvers<L> {
         }
     }
 
-    /// The destination of a request: the robot's proxy, the origin of its container, or one of the addresses of its
-    /// server.
+    /// The destination of a request if it needs no look-up: the robot's proxy, the origin of its container, or one of the
+    /// addresses of its server.
+    pub fn known_hop(&self, cx: RobotContext<'_, L>, request: &Request) -> Option<Hop> {
+        let hop = cx.proxy().map(Hop::from).or(request.hop);
+        if hop.is_some() || request.foreign.is_some() {
+            return hop;
+        }
+        match cx.settings.field.servers[request.server].addresses[..] {
+            [] => None,
+            [only] => Some(only.into()),
+            ref several => {
+                let at = cx.reply_rng.borrow_mut().below(several.len() as u64) as usize;
+                Some(several[at].into())
+            }
+        }
+    }
+
+    /// The destination of a request that has no [`Resolvers::known_hop`].
     ///
     /// # Errors
     /// If the server's name has no address, or if none is known before `deadline`.
-    pub async fn next_hop(
+    pub async fn look_up_hop(
         &self,
         cx: RobotContext<'_, L>,
         request: &Request,
         deadline: Option<Nanos>,
     ) -> Result<Hop, TransactionFailure> {
-        if let Some(hop) = cx.proxy().map(Hop::from).or(request.hop) {
-            return Ok(hop);
-        }
-        Ok(self.address(cx, request, deadline).await?.into())
-    }
-
-    async fn address(
-        &self,
-        cx: RobotContext<'_, L>,
-        request: &Request,
-        deadline: Option<Nanos>,
-    ) -> Result<SocketAddr, TransactionFailure> {
-        if let Some(url) = &request.foreign {
-            return match foreign_host(url)? {
-                Host::Address(address) => Ok(address),
-                Host::Name(authority) => Box::pin(self.resolve(cx, authority, deadline)).await,
-            };
-        }
-        let server = &cx.settings.field.servers[request.server];
-        match server.addresses[..] {
-            // A look-up is rare and its state is large, so it is boxed.
-            [] => Box::pin(self.resolve(cx, &server.authority, deadline)).await,
-            [only] => Ok(only),
-            _ => {
-                let at = cx.reply_rng.borrow_mut().below(server.addresses.len() as u64) as usize;
-                Ok(server.addresses[at])
-            }
-        }
+        let authority = match &request.foreign {
+            Some(url) => match foreign_host(url)? {
+                Host::Address(address) => return Ok(address.into()),
+                Host::Name(authority) => authority,
+            },
+            None => &cx.settings.field.servers[request.server].authority,
+        };
+        Ok(self.resolve(cx, authority, deadline).await?.into())
     }
 
     async fn resolve(

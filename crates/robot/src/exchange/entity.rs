@@ -189,8 +189,7 @@ impl<'a> Entity<'a> {
                 self.way = Way::Plain(Comparison::part(&self.expected(), range.first(), range.len()));
             }
             _ => {
-                let boundary =
-                    rare.and_then(|rare| rare.content_type.as_deref()).and_then(multipart::boundary);
+                let boundary = rare.and_then(|rare| rare.multipart.as_deref()).and_then(multipart::boundary);
                 let unreadable = rare.is_some_and(|rare| rare.bad_range);
                 let reader = boundary.and_then(|boundary| multipart::MultipartReader::new(boundary).ok());
                 let Some(reader) = reader.filter(|_| !unreadable) else {
@@ -471,7 +470,7 @@ impl ContentSink for Entity<'_> {
                 .prepared
                 .links
                 .as_ref()
-                .and_then(|filter| filter.search(self.catalog(), self.request, rare));
+                .and_then(|filter| filter.search(self.catalog(), self.request, meta));
         }
         if self.request.foreign.is_some() || may_be_anything {
             self.way = Way::Unknown;

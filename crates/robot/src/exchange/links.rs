@@ -8,7 +8,7 @@ use polygraph_wire::markup::{LinkTags, MarkupError, MarkupEvent, Scanner};
 use polygraph_wire::raw_uris::UriScanner;
 use rustc_hash::FxHashSet;
 
-use crate::exchange::reply::RareFields;
+use crate::exchange::reply::{MediaType, ReplyMeta};
 use crate::request::Request;
 
 /// The links that robots with a profile follow.
@@ -27,19 +27,21 @@ impl LinkFilter {
         self: &Rc<Self>,
         catalog: &Catalog,
         request: &Request,
-        rare: Option<&RareFields>,
+        reply: &ReplyMeta,
     ) -> Option<Box<LinkSearch>> {
-        let content_type = rare.and_then(|rare| rare.content_type.as_deref());
-        let server = rare.and_then(|rare| rare.server.as_deref());
+        let server = reply.rare.as_deref().map_or(&[][..], |rare| &rare.server);
         let container = catalog.content(request.oid.kind).is_some_and(|content| content.embeds.is_some());
-        let markup = match content_type {
-            Some(value) => is_markup(value),
-            None => request.foreign.as_deref().is_some_and(|url| url.ends_with('/') || url.ends_with("ml")),
+        let markup = match reply.media {
+            MediaType::Markup => true,
+            MediaType::Other => false,
+            MediaType::Unknown => {
+                request.foreign.as_deref().is_some_and(|url| url.ends_with('/') || url.ends_with("ml"))
+            }
         };
         let thrower = self
             .raw
             .as_deref()
-            .is_some_and(|raw| raw == "*" || server.is_some_and(|server| server.starts_with(raw.as_bytes())));
+            .is_some_and(|raw| raw == "*" || !server.is_empty() && server.starts_with(raw.as_bytes()));
         (container || markup).then(|| {
             Box::new(LinkSearch {
                 filter: Rc::clone(self),
@@ -119,14 +121,6 @@ fn sort(item: MarkupEvent<'_>, found: &mut Vec<Vec<u8>>, errors: &mut Vec<Markup
     }
 }
 
-/// Whether a media type is markup or style: `text/*ml`, style sheets, XHTML.
-fn is_markup(content_type: &[u8]) -> bool {
-    let essence = content_type.split(|&b| b == b';').next().unwrap_or_default().trim_ascii();
-    let essence = essence.to_ascii_lowercase();
-    essence.starts_with(b"text/") && (essence.ends_with(b"ml") || essence == b"text/css")
-        || essence == b"application/xhtml+xml"
-}
-
 #[cfg(test)]
 mod tests {
     use polygraph_link::Nanos;
@@ -145,10 +139,10 @@ mod tests {
             UniqId::default(),
             Nanos::ZERO,
         );
-        let rare = RareFields { content_type: Some(b"text/html".to_vec()), ..RareFields::default() };
+        let reply = ReplyMeta { media: MediaType::Markup, ..ReplyMeta::default() };
         let find = |raw: Option<&str>, step: usize| {
             let filter = Rc::new(LinkFilter { tags: LinkTags::default(), raw: raw.map(str::to_owned) });
-            let mut links = filter.search(&catalog, &request, Some(&rare)).unwrap();
+            let mut links = filter.search(&catalog, &request, &reply).unwrap();
             text.chunks(step).for_each(|piece| links.take(piece));
             links.finish();
             assert_eq!(links.errors, []);
@@ -157,20 +151,6 @@ mod tests {
         for step in [1, 7] {
             assert_eq!(find(None, step), ["/a", "http://b/?c&d", "/a"]);
             assert_eq!(find(Some("*"), step), ["/a", "http://b/?c&d", "http://e/", "http://f/"]);
-        }
-    }
-
-    #[test]
-    fn types_of_markup() {
-        for (value, expected) in [
-            ("text/html", true),
-            ("Text/HTML; charset=utf-8", true),
-            ("text/css", true),
-            ("text/plain", false),
-            ("image/png", false),
-            ("application/xhtml+xml", true),
-        ] {
-            assert_eq!(is_markup(value.as_bytes()), expected, "{value}");
         }
     }
 }

@@ -119,6 +119,7 @@ async fn read<L: Link>(
         let fed = if carry.is_empty() {
             let received = conn.recv(|data| {
                 cx.recorder.read(flight.request.ticket, data.len() as u64);
+                reader.reuse(|| cx.spare_replies.borrow_mut().pop());
                 feed(reader, entity, data, carry)
             });
             received.await.map_err(|e| receive_failure(&e, reader))?

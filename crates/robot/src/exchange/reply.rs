@@ -41,20 +41,51 @@ pub struct RareFields {
     pub range: Option<ContentRange>,
     /// Whether there is a `Content-Range` that cannot be read.
     pub bad_range: bool,
-    /// Value of `Content-Type`.
-    pub content_type: Option<Vec<u8>>,
+    /// Value of `Content-Type`, if it is one of several parts.
+    pub multipart: Option<Vec<u8>>,
     /// Value of `Content-MD5`.
     pub md5: Option<Vec<u8>>,
     /// Values of `Set-Cookie`.
     pub cookies: Vec<Vec<u8>>,
     /// Values of `WWW-Authenticate` and `Proxy-Authenticate`.
     pub challenges: Vec<Vec<u8>>,
-    /// Value of `Server`.
-    pub server: Option<Vec<u8>>,
+    /// Value of `Server`; empty if there is none.
+    pub server: Vec<u8>,
     /// Whether there is a `Content-Length` beside `Transfer-Encoding: chunked`.
     pub length_ignored: bool,
     /// Whether fields follow the last chunk.
     pub trailer: bool,
+}
+
+/// What `Content-Type` says, as far as it matters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MediaType {
+    /// There is no such field.
+    #[default]
+    Unknown,
+    /// Markup or style, which may contain links.
+    Markup,
+    /// Any other type.
+    Other,
+}
+
+impl MediaType {
+    /// The type with this name: markup and style are `text/*ml`, style sheets and XHTML.
+    pub(crate) fn of(value: &[u8]) -> MediaType {
+        let essence = value.split(|&b| b == b';').next().unwrap_or_default().trim_ascii();
+        let ends = |end: &[u8]| {
+            essence.len() >= end.len() && essence[essence.len() - end.len()..].eq_ignore_ascii_case(end)
+        };
+        let is_text = starts_with(essence, b"text/");
+        let is = is_text && (ends(b"ml") || essence.eq_ignore_ascii_case(b"text/css"))
+            || essence.eq_ignore_ascii_case(b"application/xhtml+xml");
+        if is { MediaType::Markup } else { MediaType::Other }
+    }
+}
+
+/// Whether `value` starts with `start`, ignoring case.
+fn starts_with(value: &[u8], start: &[u8]) -> bool {
+    value.get(..start.len()).is_some_and(|value| value.eq_ignore_ascii_case(start))
 }
 
 /// The facts about a reply that a robot needs. A header field that is missing or unreadable is `None`.
@@ -86,6 +117,8 @@ pub struct ReplyMeta {
     pub age: Option<u64>,
     /// The content coding.
     pub coding: Coding,
+    /// The type of the content.
+    pub media: MediaType,
     /// Fields that only some replies have.
     pub rare: Option<Box<RareFields>>,
 }
@@ -109,6 +142,17 @@ impl ReplyMeta {
     fn rare_mut(&mut self) -> &mut RareFields {
         self.rare.get_or_insert_default()
     }
+
+    /// Forgets everything, but keeps memory.
+    fn clear(&mut self) {
+        let rare = self.rare.take().map(|mut rare| {
+            let mut server = std::mem::take(&mut rare.server);
+            server.clear();
+            *rare = RareFields { server, ..RareFields::default() };
+            rare
+        });
+        *self = ReplyMeta { rare, ..ReplyMeta::default() };
+    }
 }
 
 /// Receives the content of a reply while it arrives.
@@ -127,6 +171,8 @@ pub struct ReplyReader {
     body: Option<BodyReader>,
     /// The facts in the head, if it is complete.
     meta: Option<Box<ReplyMeta>>,
+    /// Memory for the facts.
+    spare: Option<Box<ReplyMeta>>,
     received: u64,
     /// Whether the request is a HEAD.
     to_head: bool,
@@ -165,12 +211,20 @@ impl ReplyReader {
             stash: Vec::new(),
             body: None,
             meta: None,
+            spare: None,
             received: 0,
             to_head,
             expects_continue,
             awaits_continue: expects_continue,
             endless: false,
             interim: 0,
+        }
+    }
+
+    /// Takes the facts of an earlier reply, whose memory it uses, if a head is still to come.
+    pub fn reuse(&mut self, spare: impl FnOnce() -> Option<Box<ReplyMeta>>) {
+        if self.meta.is_none() && self.spare.is_none() {
+            self.spare = spare();
         }
     }
 
@@ -230,7 +284,8 @@ impl ReplyReader {
     fn feed_head(&mut self, data: &[u8], content: &mut impl ContentSink) -> Result<Progress, Box<Violation>> {
         let mut rest = data;
         loop {
-            let head = read_head(rest, self.to_head).map_err(|error| violations::bad_head(error, rest))?;
+            let head = read_head(rest, self.to_head, &mut self.spare)
+                .map_err(|error| violations::bad_head(error, rest))?;
             let Some((mut meta, framing, len)) = head else {
                 if rest.len() > MAX_HEAD {
                     return Err(violations::oversized(rest));
@@ -250,7 +305,9 @@ impl ReplyReader {
                     return self.refuse(meta, violation);
                 }
                 rest = &rest[len..];
-                if meta.status == 100 && self.awaits_continue {
+                let status = meta.status;
+                self.spare = Some(meta);
+                if status == 100 && self.awaits_continue {
                     self.received -= rest.len() as u64;
                     return Ok(Progress::Continue { rest: rest.len() });
                 }
@@ -324,9 +381,16 @@ impl ReplyReader {
 /// The facts in a head, the framing of its body, and the length of the head; `None` if the head is not complete.
 type Head = (Box<ReplyMeta>, Result<Framing, Box<Violation>>, usize);
 
-fn read_head(data: &[u8], to_head: bool) -> Result<Option<Head>, HeadError> {
+fn read_head(
+    data: &[u8],
+    to_head: bool,
+    spare: &mut Option<Box<ReplyMeta>>,
+) -> Result<Option<Head>, HeadError> {
     head::parse_reply(data, |reply| {
-        let (meta, framing) = read_meta(reply, to_head);
+        // The fields are moved often, so they are boxed.
+        let mut meta = spare.take().unwrap_or_default();
+        meta.clear();
+        let framing = read_meta(reply, to_head, &mut meta);
         (meta, framing, reply.len)
     })
 }
@@ -338,15 +402,18 @@ struct ConnectionFields {
     persistence: Persistence,
 }
 
-fn read_meta(reply: &ReplyHead<'_, '_>, to_head: bool) -> (Box<ReplyMeta>, Result<Framing, Box<Violation>>) {
-    // The fields are moved often, so they are boxed.
-    let mut meta = Box::<ReplyMeta>::default();
+/// Reads the facts in a head to `meta`, which is empty. Returns the framing of the body.
+fn read_meta(
+    reply: &ReplyHead<'_, '_>,
+    to_head: bool,
+    meta: &mut ReplyMeta,
+) -> Result<Framing, Box<Violation>> {
     let mut connection = ConnectionFields::default();
     meta.status = reply.status;
     meta.may_be_stored = true;
     for header in reply.headers {
         if !meta.marks.see(header) {
-            read_field(&mut meta, &mut connection, header);
+            read_field(meta, &mut connection, header);
         }
     }
     meta.keep_alive = connection.persistence.keeps_alive(reply.minor_version);
@@ -354,7 +421,7 @@ fn read_meta(reply: &ReplyHead<'_, '_>, to_head: bool) -> (Box<ReplyMeta>, Resul
         meta.rare_mut().length_ignored = true;
     }
     let framing = connection.declared.reply_framing(reply.status, to_head);
-    (meta, framing.map_err(|error| violations::unframed(error, reply.headers)))
+    framing.map_err(|error| violations::unframed(error, reply.headers))
 }
 
 fn read_field(meta: &mut ReplyMeta, connection: &mut ConnectionFields, header: &Header<'_>) {
@@ -367,13 +434,22 @@ fn read_field(meta: &mut ReplyMeta, connection: &mut ConnectionFields, header: &
         3 if is("Age") => meta.age = body::parse_decimal(value),
         4 if is("Date") => meta.date = time(),
         6 if is("Pragma") => meta.may_be_stored &= !has("no-cache"),
-        6 if is("Server") => meta.rare_mut().server = Some(value.to_vec()),
+        6 if is("Server") => {
+            let server = &mut meta.rare_mut().server;
+            server.clear();
+            server.extend_from_slice(value);
+        }
         7 if is("Expires") => meta.expires = time(),
         8 if is("Location") => meta.rare_mut().location = Some(value.to_vec()),
         10 if is("Connection") => connection.persistence.see(value),
         10 if is("Set-Cookie") => meta.rare_mut().cookies.push(value.to_vec()),
         11 if is("Content-MD5") => meta.rare_mut().md5 = Some(value.trim_ascii().to_vec()),
-        12 if is("Content-Type") => meta.rare_mut().content_type = Some(value.to_vec()),
+        12 if is("Content-Type") => {
+            meta.media = MediaType::of(value);
+            if starts_with(value, b"multipart/") {
+                meta.rare_mut().multipart = Some(value.to_vec());
+            }
+        }
         13 if is("Last-Modified") => meta.last_modified = time(),
         13 if is("Cache-Control") => {
             meta.may_be_stored &= !head::items(value).any(forbids_storing);

@@ -184,3 +184,17 @@ fn endless_heads_are_refused() {
     let text = format!("HTTP/1.1 200 OK\r\nX: {}", "y".repeat(MAX_HEAD + 10));
     assert_eq!(read(&text, 1000, false).unwrap_err().kind, ErrorKind::HeadTooLarge);
 }
+
+#[test]
+fn types_of_markup() {
+    for (value, expected) in [
+        ("text/html", true),
+        ("Text/HTML; charset=utf-8", true),
+        ("text/css", true),
+        ("text/plain", false),
+        ("image/png", false),
+        ("application/xhtml+xml", true),
+    ] {
+        assert_eq!(MediaType::of(value.as_bytes()) == MediaType::Markup, expected, "{value}");
+    }
+}
