@@ -76,7 +76,7 @@ def polyclt(tools, case, port, folder):
 def wrk(tools, case, port, folder):
     """Runs for a time, not for a count. Requests of a workload are sent as they were recorded."""
     close = [] if case.persistent else ["-H", "Connection: close"]
-    command = [tools.wrk, "-t1", f"-c{CONNECTIONS}", f"-d{case.seconds}s", *close, *(
+    command = [tools.wrk, "-t1", f"-c{CONNECTIONS}", f"-d{max(1, round(case.seconds))}s", *close, *(
         ["-s", REPLAY, f"http://127.0.0.1:{port}/", "--", replay.write_requests(case, port, folder)]
         if case.workload else [f"http://127.0.0.1:{port}{PATH}"])]
     cpu, text = execute(command, folder)
