@@ -22,7 +22,7 @@ TREE = Path(__file__).resolve().parent.parent
 DOCS = TREE / "docs"
 WORK = TREE / "target" / "screenshots"
 
-COLOURS = 48
+COLOURS = 160
 
 # Pictures of the bake-off: the file, the sections of the report that it shows (all, if there are none), and the
 # height in pixels (as high as the content, if there is none).
