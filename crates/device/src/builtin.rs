@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use polygraph_cache::{ProxyConfig, Snapshot};
+use polygraph_engine::Engine;
 use polygraph_engine::proxy::ProxyServer;
 
 use crate::access_log::AccessCounts;
@@ -17,6 +18,7 @@ pub(crate) const NAME: &str = "builtin";
 #[derive(Debug)]
 pub(crate) struct Builtin {
     config: ProxyConfig,
+    engine: Engine,
     proxy: Option<ProxyServer>,
     /// The counts and the processor seconds of earlier instances.
     before: (AccessCounts, f64),
@@ -39,8 +41,13 @@ impl Builtin {
             service: params.service.clone(),
             ..ProxyConfig::default()
         };
-        let mut device =
-            Builtin { config, proxy: None, before: Default::default(), overlooked: AccessCounts::default() };
+        let mut device = Builtin {
+            config,
+            engine: params.engine,
+            proxy: None,
+            before: Default::default(),
+            overlooked: AccessCounts::default(),
+        };
         device.resume()?;
         Ok(device)
     }
@@ -56,11 +63,8 @@ impl Builtin {
     pub fn resume(&mut self) -> Result<()> {
         if self.proxy.is_none() {
             let address = self.config.listen;
-            let proxy = ProxyServer::start(self.config.clone()).map_err(|source| Error::Address {
-                device: NAME.into(),
-                address,
-                source,
-            })?;
+            let proxy = ProxyServer::start(self.config.clone(), self.engine)
+                .map_err(|source| Error::Address { device: NAME.into(), address, source })?;
             // After a restart the proxy listens on the same port.
             self.config.listen = proxy.local_addr();
             self.proxy = Some(proxy);

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use polygraph_cache::ServiceModel;
+use polygraph_engine::Engine;
 
 /// The name of the service model in error messages.
 pub(crate) const SERVICE: &str = "service model";
@@ -34,6 +35,8 @@ pub struct Params {
     pub hosts: Vec<(String, IpAddr)>,
     /// The slower device that the built-in proxy simulates.
     pub service: ServiceModel,
+    /// What the event loops of the built-in proxy wait with.
+    pub engine: Engine,
     /// Settings that only this device has, see its `device.toml`.
     pub options: BTreeMap<String, String>,
 }
@@ -58,6 +61,7 @@ impl Default for Params {
             nameservers: Vec::new(),
             hosts: Vec::new(),
             service: ServiceModel::default(),
+            engine: Engine::Epoll,
             options: BTreeMap::new(),
         }
     }

@@ -130,6 +130,7 @@ pub const CHECKS: &[HostCheck] = &[
     quick("processor_quota", processors::quota, "the share of processor time of the control group"),
     thorough("processor_mask", processors::mask, "processors on which this process may run"),
     thorough("frequency", processors::frequency, "governors that change the frequency of processors"),
+    thorough("io_uring", processors::uring, "whether event loops can use io_uring ([engines](engines.md))"),
     thorough("turbo", processors::turbo, "frequencies above the nominal one"),
     thorough("virtual_machine", processors::virtual_machine, "whether the host is a virtual machine"),
     thorough("steal", processors::steal, "processor time that other virtual machines take"),

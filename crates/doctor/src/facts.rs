@@ -31,12 +31,23 @@ pub struct HostFacts {
     pub storage: StorageFacts,
     /// The resolution of names.
     pub names: NameFacts,
+    /// Why event loops cannot use io_uring; `None`: they can, or it was not tried.
+    pub uring_refusal: Option<UringRefusal>,
     /// What the host did in a second without load from this program.
     pub idle: Option<IdleSample>,
     /// What the host achieves over loopback.
     pub ceiling: Option<CeilingMeasurement>,
     /// Why that could not be measured, if it was tried.
     pub ceiling_error: Option<String>,
+}
+
+/// Why event loops cannot use io_uring.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct UringRefusal {
+    /// What the system said, and what that means.
+    pub reason: String,
+    /// What would help.
+    pub remedy: String,
 }
 
 /// Files that processes may have open.

@@ -2,15 +2,16 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use polygraph_link::yield_now;
+use polygraph_uring::Ring;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, connect, recv, send};
 use tokio::io::Interest;
 
 use crate::loop_state::LoopState;
-use crate::poller::register;
+use crate::poller::Watched;
 
 /// Sends `datagram` and passes each reply to `accept` until that returns a value. The socket is connected, so replies
 /// come from `server` only, and a missing server is noticed at once.
@@ -19,6 +20,7 @@ use crate::poller::register;
 /// Any error that the system reports.
 pub async fn exchange<R>(
     state: &LoopState,
+    ring: Option<&Ring>,
     from: Option<IpAddr>,
     server: SocketAddr,
     datagram: &[u8],
@@ -34,22 +36,24 @@ pub async fn exchange<R>(
     // A datagram is sent at once unless the queue of the network device is full, which is rare: the socket is
     // registered for writing only then.
     if try_send(&fd, datagram)?.is_none() {
-        fd = send_when_possible(fd, datagram).await?;
+        let watched = Watched::new(ring, fd, Interest::WRITABLE)?;
+        watched.when_ready(|fd| send(fd, datagram, SendFlags::NOSIGNAL)).await?;
+        fd = watched.into_inner();
     }
     // A pending error, such as "connection refused", does not make a socket readable.
-    let interest = Interest::READABLE | Interest::ERROR;
-    let fd = register(fd, interest)?;
+    let watched = Watched::new(ring, fd, Interest::READABLE | Interest::ERROR)?;
     loop {
-        let mut guard = fd.ready(interest).await?;
-        let taken = state.with_buffer(|buffer| {
-            recv(guard.get_inner(), &mut *buffer, RecvFlags::empty()).map(|(_, n)| accept(&buffer[..n]))
-        });
-        match taken {
+        let receive = |fd: BorrowedFd<'_>| {
+            state.with_buffer(|buffer| {
+                recv(fd, &mut *buffer, RecvFlags::empty()).map(|(_, n)| accept(&buffer[..n]))
+            })
+        };
+        match watched.when_ready(receive).await {
             Ok(Some(taken)) => return Ok(taken),
             // A server that floods the socket with wrong replies must not block the loop.
-            Ok(None) | Err(Errno::INTR) => yield_now().await,
-            Err(Errno::AGAIN) => guard.clear_ready(),
-            Err(error) => return Err(error.into()),
+            Ok(None) => yield_now().await,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => yield_now().await,
+            Err(error) => return Err(error),
         }
     }
 }
@@ -66,14 +70,43 @@ fn try_send(fd: impl AsFd, datagram: &[u8]) -> io::Result<Option<()>> {
     }
 }
 
-async fn send_when_possible(fd: OwnedFd, datagram: &[u8]) -> io::Result<OwnedFd> {
-    let fd = register(fd, Interest::WRITABLE)?;
-    loop {
-        let mut guard = fd.writable().await?;
-        if try_send(guard.get_inner(), datagram)?.is_some() {
-            break;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event_loop::{Engine, EventLoop};
+    use crate::timers::DEFAULT_QUANTUM;
+    use polygraph_link::{Link, Nanos};
+    use std::net::UdpSocket;
+
+    #[test]
+    fn a_reply_that_fits_ends_the_exchange_and_its_absence_is_an_error() {
+        for engine in Engine::available() {
+            let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let address = server.local_addr().unwrap();
+            let answering = std::thread::spawn(move || {
+                let (_, client) = server.recv_from(&mut [0; 9]).unwrap();
+                for reply in ["no", "not this", "yes"] {
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                    server.send_to(reply.as_bytes(), client).unwrap();
+                }
+                server
+            });
+            let event_loop = EventLoop::new(engine, DEFAULT_QUANTUM, None).unwrap();
+            let net = event_loop.net().clone();
+            let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let places = [address, silent.local_addr().unwrap()];
+            let results = event_loop.run(async move {
+                let soon = || Some(net.now() + Nanos::from_millis(100));
+                let accept = |reply: &[u8]| (reply == b"yes").then_some(reply.len());
+                let answered = net.exchange_datagram(None, places[0], b"?", None, accept).await;
+                let silent = net.exchange_datagram(None, places[1], b"?", soon(), accept).await;
+                let nobody = SocketAddr::from(([127, 0, 0, 1], 1));
+                let refused = net.exchange_datagram(None, nobody, b"?", None, accept).await;
+                [answered, silent, refused].map(|result| result.map_err(|error| error.kind()))
+            });
+            let expected = [Ok(3), Err(io::ErrorKind::TimedOut), Err(io::ErrorKind::ConnectionRefused)];
+            assert_eq!(results.unwrap(), expected, "{engine:?}");
+            answering.join().unwrap();
         }
-        guard.clear_ready();
     }
-    Ok(fd.into_inner())
 }

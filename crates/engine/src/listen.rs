@@ -1,11 +1,12 @@
 //! Listening sockets. Each loop has a socket of its own for a port, so that the kernel spreads connections over the
 //! loops.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use polygraph_link::{Link, Nanos};
+use polygraph_link::{Link, Nanos, yield_now};
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 use socket2::{Domain, Protocol, Socket as Socket2, Type};
@@ -13,7 +14,7 @@ use tokio::io::Interest;
 
 use crate::limits;
 use crate::net::Net;
-use crate::poller::register;
+use crate::poller::Watched;
 use crate::socket::Socket;
 
 /// The most connections that wait to be accepted (the kernel may allow fewer).
@@ -146,35 +147,53 @@ pub async fn accept_all<F: Future<Output = ()> + 'static>(
     mut refused: impl FnMut(Errno),
 ) -> io::Result<()> {
     let most = limits::accept_limit(limits::descriptor_limit());
-    let listener = register(listener, Interest::READABLE)?;
+    let mut acceptor = match net.ring() {
+        Some(ring) => Acceptor::Ring(ring.acceptor(listener)),
+        None => Acceptor::Polled(Watched::new(None, listener, Interest::READABLE)?),
+    };
+    let mut in_a_row = 0;
     loop {
-        let mut guard = listener.readable().await?;
-        for _ in 0..ACCEPTS_PER_WAKE {
-            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-            match rustix::net::accept_with(guard.get_inner(), flags) {
-                // The system assigns the least free descriptor number, so the number says how many are in use.
-                Ok(fd) if fd.as_raw_fd() as usize >= most => {
-                    drop(fd);
-                    refused(Errno::MFILE);
-                }
-                Ok(fd) => net.spawn(serve(Socket::new(net.state().clone(), fd, true))),
-                Err(Errno::AGAIN) => {
-                    guard.clear_ready();
-                    break;
-                }
-                Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO) => {}
-                Err(e @ (Errno::BADF | Errno::INVAL | Errno::NOTSOCK | Errno::OPNOTSUPP)) => {
-                    return Err(e.into());
-                }
-                // Out of descriptors or memory, or a network error that may be temporary (accept(2)).
-                Err(e) => {
-                    refused(e);
-                    net.sleep_until(net.now() + ACCEPT_PAUSE).await;
-                    break;
-                }
+        match acceptor.accept().await {
+            // The system assigns the least free descriptor number, so the number says how many are in use.
+            Ok(fd) if fd.as_raw_fd() as usize >= most => {
+                drop(fd);
+                refused(Errno::MFILE);
+            }
+            Ok(fd) => net.spawn(serve(net.accepted(fd))),
+            Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO) => {}
+            Err(e @ (Errno::BADF | Errno::INVAL | Errno::NOTSOCK | Errno::OPNOTSUPP)) => {
+                return Err(e.into());
+            }
+            // Out of descriptors or memory, or a network error that may be temporary (accept(2)).
+            Err(e) => {
+                refused(e);
+                net.sleep_until(net.now() + ACCEPT_PAUSE).await;
             }
         }
-        // Connections accepted so far get their turn before more are accepted.
-        tokio::task::yield_now().await;
+        in_a_row += 1;
+        if in_a_row == ACCEPTS_PER_WAKE {
+            // Connections accepted so far get their turn before more are accepted.
+            in_a_row = 0;
+            yield_now().await;
+        }
+    }
+}
+
+/// How connections are accepted on the loop's engine.
+enum Acceptor {
+    Polled(Watched),
+    Ring(polygraph_uring::Acceptor),
+}
+
+impl Acceptor {
+    async fn accept(&mut self) -> Result<OwnedFd, Errno> {
+        match self {
+            Acceptor::Polled(listener) => {
+                let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+                let accepted = listener.when_ready(|fd| rustix::net::accept_with(fd, flags)).await;
+                accepted.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::BADF))
+            }
+            Acceptor::Ring(acceptor) => poll_fn(|cx| acceptor.poll_accept(cx)).await,
+        }
     }
 }

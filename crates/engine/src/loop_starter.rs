@@ -87,6 +87,7 @@ impl LoopStarter {
             schedule: (*self.context.schedule).clone(),
             interval: self.context.interval,
             quantum: self.context.quantum,
+            engine: self.context.engine,
             loops: specs,
         };
         relay::start(assignment, channels)

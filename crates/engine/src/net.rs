@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use polygraph_link::{ConnectError, Link, Nanos};
+use polygraph_uring::{Ring, Tasks, Wait};
 use polygraph_wire::date;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
@@ -17,8 +18,9 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::datagram;
 use crate::loop_state::LoopState;
+use crate::polled_socket::PolledSocket;
 use crate::ports::Ports;
-use crate::socket::Socket;
+use crate::socket::{Socket, SocketIo};
 use crate::timers::{self, Timers};
 
 /// How many other ports are tried if a bound explicit port is useless, because a connection between the same two
@@ -31,6 +33,8 @@ pub struct Net(Rc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
+    /// The ring and the tasks of a loop on io_uring; `None` on epoll.
+    ring: Option<(Ring, Tasks)>,
     timers: Timers,
     state: LoopState,
     /// The second for which the date is formatted, and the date.
@@ -40,19 +44,43 @@ struct Inner {
 }
 
 impl Net {
-    /// The link of the current loop. The function must be called inside the loop's runtime.
+    /// The link of the current loop on epoll. The function must be called inside the loop's runtime.
     ///
     /// # Errors
     /// If the system does not provide a timer.
-    pub fn new(quantum: Nanos, ports: Option<Ports>) -> io::Result<Net> {
-        let net = Net(Rc::new(Inner {
-            timers: Timers::new(quantum)?,
-            state: LoopState::new(),
-            date: Cell::new((0, [b' '; 29])),
-            ports,
-        }));
-        tokio::task::spawn_local(net.0.timers.clone().drive());
-        Ok(net)
+    pub fn on_epoll(quantum: Nanos, ports: Option<Ports>) -> io::Result<Net> {
+        let timers = Timers::on_timerfd(quantum)?;
+        tokio::task::spawn_local(timers.clone().drive());
+        Ok(Net::with(None, timers, ports))
+    }
+
+    /// The link of a loop on io_uring.
+    pub fn on_ring(quantum: Nanos, ports: Option<Ports>, ring: Ring, tasks: Tasks) -> Net {
+        Net::with(Some((ring, tasks)), Timers::new(quantum), ports)
+    }
+
+    fn with(ring: Option<(Ring, Tasks)>, timers: Timers, ports: Option<Ports>) -> Net {
+        let (state, date) = (LoopState::new(), Cell::new((0, [b' '; 29])));
+        Net(Rc::new(Inner { ring, timers, state, date, ports }))
+    }
+
+    /// The ring of a loop on io_uring; `None` on epoll.
+    pub fn ring(&self) -> Option<&Ring> {
+        self.0.ring.as_ref().map(|(ring, _)| ring)
+    }
+
+    /// The timers of this loop.
+    pub fn timers(&self) -> &Timers {
+        &self.0.timers
+    }
+
+    /// A connection over an accepted socket of [`crate::listen::listen`].
+    pub fn accepted(&self, fd: OwnedFd) -> Socket {
+        let io = match self.ring() {
+            Some(ring) => SocketIo::Ring(ring.stream(fd, true)),
+            None => SocketIo::Polled(PolledSocket::new(fd, true)),
+        };
+        Socket::new(self.state().clone(), io, true)
     }
 
     /// What the connections of this loop share.
@@ -134,7 +162,7 @@ impl Link for Net {
         until: Option<Nanos>,
         accept: impl FnMut(&[u8]) -> Option<R>,
     ) -> io::Result<R> {
-        let exchange = datagram::exchange(self.state(), from, server, datagram, accept);
+        let exchange = datagram::exchange(self.state(), self.ring(), from, server, datagram, accept);
         let Some(until) = until else { return exchange.await };
         let (mut exchange, mut limit) = (pin!(exchange), pin!(self.sleep_until(until)));
         poll_fn(|cx| match exchange.as_mut().poll(cx) {
@@ -145,26 +173,45 @@ impl Link for Net {
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + 'static) {
-        tokio::task::spawn_local(task);
+        match &self.0.ring {
+            Some((_, tasks)) => tasks.spawn(task),
+            None => drop(tokio::task::spawn_local(task)),
+        }
     }
 }
 
 impl Net {
     fn connect_once(&self, from: Option<IpAddr>, to: SocketAddr) -> Result<Socket, ConnectError> {
+        let fd = self.open_socket(to)?;
+        self.bind(&fd, from, to)?;
+        let established = match rustix::net::connect(&fd, &to) {
+            Ok(()) => true,
+            Err(Errno::INPROGRESS) => false,
+            Err(Errno::ADDRNOTAVAIL | Errno::ADDRINUSE) => return Err(ConnectError::NoPort),
+            Err(Errno::NOBUFS | Errno::NOMEM) => return Err(ConnectError::NoMemory),
+            Err(e) => return Err(ConnectError::Refused(e.kind())),
+        };
+        let io = match self.ring() {
+            Some(ring) => SocketIo::Ring(ring.stream(fd, established)),
+            None => SocketIo::Polled(PolledSocket::new(fd, false)),
+        };
+        Ok(Socket::new(self.state().clone(), io, false))
+    }
+
+    fn open_socket(&self, to: SocketAddr) -> Result<OwnedFd, ConnectError> {
         let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let fd = rustix::net::socket_with(family, SocketType::STREAM, flags, None).map_err(|e| match e {
+        let open = || rustix::net::socket_with(family, SocketType::STREAM, flags, None);
+        let opened = match (open(), self.ring()) {
+            // Connections that were dropped are closed at the next turn of the ring.
+            (Err(Errno::MFILE | Errno::NFILE), Some(ring)) if ring.turn(Wait::No).is_ok() => open(),
+            (opened, _) => opened,
+        };
+        opened.map_err(|e| match e {
             Errno::MFILE | Errno::NFILE => ConnectError::NoDescriptor,
             Errno::NOBUFS | Errno::NOMEM => ConnectError::NoMemory,
             e => ConnectError::Refused(e.kind()),
-        })?;
-        self.bind(&fd, from, to)?;
-        match rustix::net::connect(&fd, &to) {
-            Ok(()) | Err(Errno::INPROGRESS) => Ok(Socket::new(self.state().clone(), fd, false)),
-            Err(Errno::ADDRNOTAVAIL | Errno::ADDRINUSE) => Err(ConnectError::NoPort),
-            Err(Errno::NOBUFS | Errno::NOMEM) => Err(ConnectError::NoMemory),
-            Err(e) => Err(ConnectError::Refused(e.kind())),
-        }
+        })
     }
 }
 

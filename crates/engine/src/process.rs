@@ -53,6 +53,7 @@ fn carry_out(assignment: Assignment, from: File, to: &mut File) -> io::Result<In
         timeline: Arc::clone(&timeline),
         interval: assignment.interval,
         quantum: assignment.quantum,
+        engine: assignment.engine,
     };
     let (deliveries, inbox) = channel();
     let (ready, all_ready) = channel();

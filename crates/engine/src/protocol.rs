@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::channels::Delivery;
+use crate::event_loop::Engine;
 use crate::live_counters::Counts;
 use crate::loop_spec::LoopSpec;
 
@@ -23,6 +24,8 @@ pub struct Assignment {
     pub interval: Nanos,
     /// Timers that are less than this apart, in nanoseconds, share a wake-up.
     pub quantum: Nanos,
+    /// What event loops wait with.
+    pub engine: Engine,
     /// The loops, each with its number on its side.
     pub loops: Vec<(usize, LoopSpec)>,
 }

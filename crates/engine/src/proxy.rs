@@ -1,7 +1,8 @@
 //! The built-in proxy on sockets: one thread with its own event loop and listening socket each.
 
+use std::future::pending;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -11,10 +12,12 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 
 use polygraph_cache::{Counters, Identity, Proxy, ProxyConfig, Shared, Snapshot};
-use polygraph_link::{Link, Nanos, SECOND};
+use polygraph_link::{Link, Nanos, SECOND, run_until};
 use rustix::time::{ClockId, clock_gettime};
+use tokio::sync::oneshot;
 use tokio::sync::watch::{Receiver, Sender, channel};
 
+use crate::event_loop::{Engine, EventLoop};
 use crate::listen::{self, accept_all};
 use crate::net::Net;
 use crate::timers::{DEFAULT_QUANTUM, now};
@@ -60,7 +63,7 @@ impl ProxyServer {
     /// # Errors
     /// `InvalidInput` if the settings are invalid. Other errors mean that the address cannot be bound, or that the
     /// system cannot provide a thread or an event queue.
-    pub fn start(config: ProxyConfig) -> io::Result<ProxyServer> {
+    pub fn start(config: ProxyConfig, engine: Engine) -> io::Result<ProxyServer> {
         let (address, loops) = (config.listen, config.loops);
         let shared = Shared::new(config, Identity::unique(), now(), None)
             .map_err(|problem| io::Error::new(io::ErrorKind::InvalidInput, problem))?;
@@ -69,21 +72,28 @@ impl ProxyServer {
         // From here on an error drops the server, which stops the threads that run already.
         let mut server = ProxyServer { address, shared: Arc::new(shared), threads: Vec::new(), stop };
         for (index, socket) in sockets.into_iter().enumerate() {
-            server.start_thread(index, socket, stopped.clone())?;
+            server.start_thread(engine, index, socket, stopped.clone())?;
         }
         Ok(server)
     }
 
-    fn start_thread(&mut self, index: usize, socket: OwnedFd, stopped: Receiver<bool>) -> io::Result<()> {
+    fn start_thread(
+        &mut self,
+        engine: Engine,
+        index: usize,
+        socket: OwnedFd,
+        stopped: Receiver<bool>,
+    ) -> io::Result<()> {
         let cpu = Arc::new(ThreadCpu::default());
         let (started, ready) = mpsc::sync_channel(1);
         let (shared, of_thread) = (Arc::clone(&self.shared), Arc::clone(&cpu));
         let live = move || {
             of_thread.begin();
-            let runtime =
-                tokio::runtime::Builder::new_current_thread().enable_all().build_local(Default::default());
-            let _ = match runtime {
-                Ok(runtime) => runtime.block_on(live(shared, index, socket, &of_thread, started, stopped)),
+            let _ = match EventLoop::new(engine, DEFAULT_QUANTUM, None) {
+                Ok(event_loop) => {
+                    let net = event_loop.net().clone();
+                    event_loop.run(live(net, shared, index, socket, Arc::clone(&of_thread), started, stopped))
+                }
                 Err(error) => started.send(Err(error)).map_err(io::Error::other),
             };
             of_thread.end();
@@ -162,39 +172,35 @@ impl ThreadCpu {
 
 /// The main function of a thread: serves connections until the proxy is stopped.
 async fn live(
+    net: Net,
     shared: Arc<Shared>,
     index: usize,
     socket: OwnedFd,
-    cpu: &Arc<ThreadCpu>,
+    cpu: Arc<ThreadCpu>,
     started: mpsc::SyncSender<io::Result<Arc<Counters>>>,
     mut stopped: Receiver<bool>,
-) -> io::Result<()> {
-    let net = match Net::new(DEFAULT_QUANTUM, None) {
-        Ok(net) => net,
-        Err(error) => {
-            let _ = started.send(Err(error));
-            return Ok(());
-        }
-    };
+) {
     let proxy = Rc::new(Proxy::new(net.clone(), shared, index, Box::new(look_up)));
     // The send fails only if the starting thread has ended, which then does not need the message.
     let _ = started.send(Ok(Arc::clone(proxy.counters())));
     let (serving, counting) = (Rc::clone(&proxy), Rc::clone(&proxy));
     let serve = move |socket| Rc::clone(&serving).serve(socket);
     let accepting = accept_all(net.clone(), socket, serve, move |_| counting.count_accept_error());
-    let accepting = tokio::task::spawn_local(accepting);
     net.spawn(sweep_deadlines(net.clone()));
-    net.spawn(sweep(net.clone(), Rc::clone(&proxy), Arc::clone(cpu)));
-    // An error means that the handle was dropped, which also stops the proxy.
-    let _ = stopped.wait_for(|&stopped| stopped).await;
+    net.spawn(sweep(net.clone(), Rc::clone(&proxy), cpu));
+    // An error means that the handle was dropped, which also stops the proxy. If accepting ends, the other tasks go on.
+    let stopped = async { drop(stopped.wait_for(|&stopped| stopped).await) };
+    run_until(stopped, async {
+        let _ = accepting.await;
+        pending::<()>().await;
+    })
+    .await;
     proxy.stop();
-    accepting.abort();
     let end = net.now() + GRACE;
     while proxy.active() > 0 && net.now() < end {
         net.sleep_until(net.now() + STOP_CHECK).await;
     }
-    // The runtime is dropped next, and with it the remaining connections.
-    Ok(())
+    // The loop ends next, and with it the remaining connections.
 }
 
 /// Closes idle connections to origins and publishes the processor time, once a second.
@@ -206,8 +212,16 @@ async fn sweep(net: Net, proxy: Rc<Proxy<Net>>, cpu: Arc<ThreadCpu>) {
     }
 }
 
-/// Finds addresses with the system's resolver.
+/// Finds addresses with the system's resolver, which blocks, on a thread of its own.
 fn look_up(host: &str, port: u16) -> Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>>>> {
     let host = host.to_owned();
-    Box::pin(async move { Ok(tokio::net::lookup_host((host, port)).await?.collect()) })
+    Box::pin(async move {
+        let (tell, told) = oneshot::channel();
+        std::thread::Builder::new().name("resolver".to_owned()).spawn(move || {
+            let found = (host.as_str(), port).to_socket_addrs().map(Iterator::collect);
+            // Nobody asks any more if the transaction was given up.
+            drop(tell.send(found));
+        })?;
+        told.await.map_err(io::Error::other)?
+    })
 }

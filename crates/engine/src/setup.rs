@@ -10,6 +10,7 @@ use polygraph_stats::{DumpPlan, Header};
 use polygraph_traffic::IdSource;
 use polygraph_traffic::store::WorkingSet;
 
+use crate::event_loop::Engine;
 use crate::host::Host;
 use crate::layout::Layout;
 use crate::listen::ReservedAddress;
@@ -87,6 +88,8 @@ pub struct RunSetup {
     pub interval: Nanos,
     /// Timers that are less than this apart, in nanoseconds, share a wake-up.
     pub quantum: Nanos,
+    /// What event loops wait with.
+    pub engine: Engine,
     /// The run ends after this many seconds without traffic; `None`: never.
     pub idle_timeout: Option<f64>,
     /// The run fails after this many seconds in which transactions fail and none succeeds; `None`: never.
@@ -115,7 +118,15 @@ impl RunSetup {
             fail_timeout: self.fail_timeout,
             peers: self.peers(),
         };
-        (plan, RunContext { host, schedule, timeline, interval: self.interval, quantum: self.quantum })
+        let context = RunContext {
+            host,
+            schedule,
+            timeline,
+            interval: self.interval,
+            quantum: self.quantum,
+            engine: self.engine,
+        };
+        (plan, context)
     }
 }
 
@@ -144,4 +155,6 @@ pub struct RunContext {
     pub interval: Nanos,
     /// Timers that are less than this apart, in nanoseconds, share a wake-up.
     pub quantum: Nanos,
+    /// What event loops wait with.
+    pub engine: Engine,
 }

@@ -1,8 +1,8 @@
-//! Timers finer than a millisecond: a heap of deadlines and one timerfd per loop.
+//! Timers finer than a millisecond: a heap of deadlines per loop.
 //!
 //! The timers of the runtime and the timeout of `epoll` count milliseconds, which would quantise the start times of
-//! requests. Here a timerfd wakes the loop. It is set to the earliest deadline, rounded up to a quantum, so that
-//! deadlines close to each other share a wake-up.
+//! requests. On epoll a timerfd wakes the loop; on io_uring the wait itself has an end. Either is set to the earliest deadline, rounded
+//! up to a quantum, so that deadlines close to each other share a wake-up.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -40,7 +40,8 @@ pub struct Timers(Rc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    timer: AsyncFd<OwnedFd>,
+    /// The timerfd; `None` if the loop asks when the next timer is due.
+    timer: Option<AsyncFd<OwnedFd>>,
     quantum: Nanos,
     /// Deadlines in order. An entry whose sleeper is gone is skipped when its time comes.
     agenda: RefCell<BinaryHeap<Reverse<(Nanos, u64, usize)>>>,
@@ -58,27 +59,47 @@ struct Sleeper {
 }
 
 impl Timers {
-    /// Timers of the current loop. The function must be called inside the loop's runtime.
+    /// Timers of a loop that calls [`Timers::fire`].
+    pub fn new(quantum: Nanos) -> Timers {
+        Timers::with(None, quantum)
+    }
+
+    /// Timers of the current loop on epoll. The function must be called inside the loop's runtime.
     ///
     /// # Errors
     /// If the system cannot create a timerfd.
-    pub fn new(quantum: Nanos) -> io::Result<Timers> {
+    pub fn on_timerfd(quantum: Nanos) -> io::Result<Timers> {
         let fd = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
-        Ok(Timers(Rc::new(Inner {
-            timer: register(fd, Interest::READABLE)?,
+        Ok(Timers::with(Some(register(fd, Interest::READABLE)?), quantum))
+    }
+
+    fn with(timer: Option<AsyncFd<OwnedFd>>, quantum: Nanos) -> Timers {
+        Timers(Rc::new(Inner {
+            timer,
             quantum: quantum.max(Nanos::new(1)),
             agenda: RefCell::default(),
             sleepers: RefCell::default(),
             counter: Cell::new(0),
             armed: Cell::new(Nanos::MAX),
-        })))
+        }))
     }
 
-    /// Wakes sleepers when their time comes. A task of the loop must run this function.
+    /// Wakes the sleepers that are due at `now`. Returns when the next one is due, rounded up to the quantum; `None` if there is none.
+    pub fn fire(&self, now: Nanos) -> Option<Nanos> {
+        self.wake_due(now);
+        self.0.agenda.borrow().peek().map(|&Reverse((at, ..))| self.round_up(at))
+    }
+
+    fn round_up(&self, at: Nanos) -> Nanos {
+        at.div_ceil(self.0.quantum) * self.0.quantum
+    }
+
+    /// Wakes sleepers when the timerfd expires. A task of a loop on epoll must run this function.
     pub async fn drive(self) {
+        let Some(timer) = &self.0.timer else { return };
         loop {
             // The timer is registered edge-triggered, and every expiry is an edge, so it need not be read.
-            match self.0.timer.readable().await {
+            match timer.readable().await {
                 Ok(mut guard) => guard.clear_ready(),
                 Err(_) => return,
             }
@@ -111,7 +132,8 @@ impl Timers {
     }
 
     fn arm(&self, at: Nanos) {
-        let at = at.div_ceil(self.0.quantum) * self.0.quantum;
+        let Some(timer) = &self.0.timer else { return };
+        let at = self.round_up(at);
         if at >= self.0.armed.get() {
             return;
         }
@@ -119,7 +141,7 @@ impl Timers {
             it_interval: Timespec { tv_sec: 0, tv_nsec: 0 },
             it_value: Timespec { tv_sec: (at / SECOND) as i64, tv_nsec: (at % SECOND).as_u64() as i64 },
         };
-        timerfd_settime(self.0.timer.get_ref(), TimerfdTimerFlags::ABSTIME, &time)
+        timerfd_settime(timer.get_ref(), TimerfdTimerFlags::ABSTIME, &time)
             .expect("an absolute time is accepted by a timer of ours");
         self.0.armed.set(at);
     }
@@ -167,37 +189,34 @@ impl Drop for Sleep {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event_loop::{Engine, EventLoop};
+    use crate::net::Net;
+    use polygraph_link::Link;
 
-    fn on_a_loop(test: impl AsyncFnOnce(Timers)) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_io()
-            .build_local(Default::default())
-            .unwrap();
-        runtime.block_on(async {
-            let timers = Timers::new(DEFAULT_QUANTUM).unwrap();
-            tokio::task::spawn_local(timers.clone().drive());
-            test(timers).await;
-        });
+    fn on_every_loop<F: Future<Output = ()> + 'static>(test: impl Fn(Net) -> F) {
+        for engine in Engine::available() {
+            let event_loop = EventLoop::new(engine, DEFAULT_QUANTUM, None).unwrap();
+            let net = event_loop.net().clone();
+            event_loop.run(test(net)).unwrap();
+        }
     }
 
     #[test]
     fn sleepers_wake_in_order_and_never_early() {
-        on_a_loop(async |timers| {
+        on_every_loop(|net| async move {
             let order = Rc::new(RefCell::new(Vec::new()));
             let start = now();
-            let tasks: Vec<_> = [30u64, 10, 20, 0]
-                .map(|ms| {
-                    let (timers, order) = (timers.clone(), Rc::clone(&order));
-                    tokio::task::spawn_local(async move {
-                        let at = start + Nanos::new(ms * 1_000_000);
-                        timers.sleep_until(at).await;
-                        assert!(now() >= at);
-                        order.borrow_mut().push(ms);
-                    })
-                })
-                .into();
-            for task in tasks {
-                task.await.unwrap();
+            for ms in [30u64, 10, 20, 0] {
+                let (timers, order) = (net.timers().clone(), Rc::clone(&order));
+                net.spawn(async move {
+                    let at = start + Nanos::new(ms * 1_000_000);
+                    timers.sleep_until(at).await;
+                    assert!(now() >= at);
+                    order.borrow_mut().push(ms);
+                });
+            }
+            while order.borrow().len() < 4 {
+                net.sleep_until(now() + Nanos::new(1_000_000)).await;
             }
             assert_eq!(*order.borrow(), [0, 10, 20, 30]);
         });
@@ -205,7 +224,8 @@ mod tests {
 
     #[test]
     fn a_dropped_sleep_leaves_no_sleeper_behind() {
-        on_a_loop(async |timers| {
+        on_every_loop(|net| async move {
+            let timers = net.timers();
             let far = timers.sleep_until(now() + 3600 * SECOND);
             let near = timers.sleep_until(now() + Nanos::new(1_000_000));
             // Whichever future is polled first registers both.

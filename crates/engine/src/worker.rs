@@ -14,6 +14,7 @@ use rustix::io::Errno;
 
 use crate::channels::{LoopChannels, Ready};
 use crate::deadlines;
+use crate::event_loop::EventLoop;
 use crate::listen::{accept_all, listen};
 use crate::loop_driver::{LoopDriver, LoopRole};
 use crate::loop_spec::LoopSpec;
@@ -34,11 +35,7 @@ pub fn start(
     channels: LoopChannels,
 ) -> io::Result<JoinHandle<io::Result<()>>> {
     let name = format!("{}-{}", spec.side().name(), channels.index);
-    std::thread::Builder::new().name(name).spawn(move || {
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_io().build_local(Default::default())?;
-        runtime.block_on(live(spec, context, channels))
-    })
+    std::thread::Builder::new().name(name).spawn(move || live(spec, context, channels))
 }
 
 /// Waits until all loops and worker processes behind `threads` are ready.
@@ -71,35 +68,37 @@ pub fn join(thread: JoinHandle<io::Result<()>>) -> io::Result<()> {
     thread.join().unwrap_or_else(|_| Err(io::Error::other(format!("panic in {name}"))))
 }
 
-/// The main task of a loop: starts robots or servers, then drives the loop until the last phase has ended.
-async fn live(spec: LoopSpec, context: RunContext, channels: LoopChannels) -> io::Result<()> {
+/// The thread of a loop: starts robots or servers, then drives the loop until the last phase has ended.
+fn live(spec: LoopSpec, context: RunContext, channels: LoopChannels) -> io::Result<()> {
     let recorder = Recorder::new();
-    let (net, role) = match start_role(spec, &context, &recorder) {
-        Ok(roles) => roles,
-        Err(e) => {
-            // Both the waiting coordinator and the thread that joins this one need the error.
-            let _ = channels.ready.send(Err(io::Error::new(e.kind(), e.to_string())));
-            return Err(e);
-        }
+    let ports = match &spec {
+        LoopSpec::Robots { ports, .. } => ports.map(|(low, high)| Ports::new(low, high)),
+        LoopSpec::Origin { .. } => None,
     };
-    net.spawn(sweep_deadlines(net.clone()));
-    LoopDriver::new(net, context, channels, recorder, role).run().await;
-    Ok(())
+    let ready = channels.ready.clone();
+    let live = EventLoop::new(context.engine, context.quantum, ports).and_then(|event_loop| {
+        let net = event_loop.net().clone();
+        event_loop.run(async move {
+            let role = start_role(spec, &net, &recorder)?;
+            net.spawn(sweep_deadlines(net.clone()));
+            LoopDriver::new(net, context, channels, recorder, role).run().await;
+            Ok(())
+        })?
+    });
+    live.inspect_err(|e| {
+        // Both the waiting coordinator and the thread that joins this one need the error.
+        let _ = ready.send(Err(io::Error::new(e.kind(), e.to_string())));
+    })
 }
 
-fn start_role(spec: LoopSpec, context: &RunContext, recorder: &Recorder) -> io::Result<(Net, LoopRole<Net>)> {
-    let (ports, dump) = match &spec {
-        LoopSpec::Robots { ports, dump, .. } => (*ports, *dump),
-        LoopSpec::Origin { dump, .. } => (None, *dump),
-    };
-    let net = Net::new(context.quantum, ports.map(|(low, high)| Ports::new(low, high)))?;
-    show(dump, recorder, &net);
+fn start_role(spec: LoopSpec, net: &Net, recorder: &Recorder) -> io::Result<LoopRole<Net>> {
+    let (LoopSpec::Robots { dump, .. } | LoopSpec::Origin { dump, .. }) = &spec;
+    show(*dump, recorder, net);
     let listen = |server, address| {
-        serve_all(&net, server, listen(address)?, recorder);
+        serve_all(net, server, listen(address)?, recorder);
         Ok(())
     };
-    let role = LoopRole::start(spec, &net, recorder, listen)?;
-    Ok((net, role))
+    LoopRole::start(spec, net, recorder, listen)
 }
 
 /// Captures messages if transactions are dumped.

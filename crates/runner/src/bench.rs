@@ -130,7 +130,9 @@ impl<'a> Bench<'a> {
         let predicted = self.device_model().map(|model| (undisturbed.clone(), model));
         let epoch = jiff::Timestamp::now().as_second() as u64;
         let origins: Vec<SocketAddr> = self.reserved.iter().map(ReservedAddress::address).collect();
-        let device = self.device.take();
+        self.settings.announce_engine(self.notify);
+        let engine = self.settings.engine();
+        let device = self.device.take().map(|device| device.with_engine(engine));
         let mut device =
             device.map(|device| device.start(&mut self.test, &origins, self.notify)).transpose()?;
         let (mut client, mut server) = self.jobs(&origins)?;
@@ -235,6 +237,7 @@ impl<'a> Bench<'a> {
             server: Some(server),
             interval: nanos(self.settings.interval_s),
             quantum: nanos(self.settings.timer_quantum_s),
+            engine: self.settings.engine(),
             fail_timeout: self.fail_timeout_s,
             idle_timeout: self.settings.idle_timeout_s,
             sync_timeout: None,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use polygraph_doctor::facts::CeilingMeasurement;
 use polygraph_doctor::{Depth, read_host};
-use polygraph_engine::{ReservedAddress, RunSetup, StartRule, limits};
+use polygraph_engine::{Engine, ReservedAddress, RunSetup, StartRule, limits};
 use polygraph_link::nanos;
 use polygraph_origin::ServerProfile;
 use polygraph_plan::{BenchNeeds, Endpoint, Goal, Schedule, ServerGroup, Test, TestShare};
@@ -68,6 +68,7 @@ fn half(seconds: f64, requests: Distr) -> Result<Half, Failure> {
     let settings = RunSettings {
         loops: None,
         timer_quantum_s: 100e-6,
+        engine: Some(Engine::best()),
         idle_timeout_s: Some(5.0),
         dump: DumpPlan::default(),
         ..RunSettings::of_simulation(1, 1, 0.5)
@@ -88,6 +89,7 @@ fn half(seconds: f64, requests: Distr) -> Result<Half, Failure> {
         server: Some(server),
         interval: nanos(settings.interval_s),
         quantum: nanos(settings.timer_quantum_s),
+        engine: settings.engine(),
         fail_timeout: Some(seconds),
         idle_timeout: settings.idle_timeout_s,
         sync_timeout: None,

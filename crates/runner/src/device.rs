@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use polygraph_device::{
     AccessCounts, Device, DeviceRole, Error, Params, ProcessEnd, RunningDevice, Usage, UsageSeries,
 };
+use polygraph_engine::Engine;
 use polygraph_plan::Test;
 use polygraph_report::device::USAGE;
 use polygraph_sim::device::{Cache, Model};
@@ -59,6 +60,13 @@ impl DeviceUnderTest {
         let size = self.params.memory.unwrap_or(0).saturating_add(self.params.disk.unwrap_or(0));
         let cache = if size > 0 { Cache::Lru(size) } else { Cache::Ideal };
         (self.device.role() != DeviceRole::Balancer).then(|| Model::instant(cache))
+    }
+
+    /// Event loops of the built-in proxy wait with `engine`.
+    #[must_use]
+    pub fn with_engine(mut self, engine: Engine) -> DeviceUnderTest {
+        self.params.engine = engine;
+        self
     }
 
     /// Switches the device off in the phase called `dark`.

@@ -237,6 +237,9 @@ fn header(side: Side, test: &Test, settings: &RunSettings, mut described: Vec<(S
         ("phases".to_owned(), phases.join(", ")),
         ("statistics interval".to_owned(), format!("{} s", settings.interval_s)),
         ("timer quantum".to_owned(), format!("{} µs", (settings.timer_quantum_s * 1e6).round())),
+    ]);
+    described.extend(settings.engine.map(|engine| ("engine".to_owned(), engine.name().to_owned())));
+    described.extend([
         ("global seed".to_owned(), settings.global_seed.to_string()),
         ("local seed".to_owned(), settings.local_seed.to_string()),
         ("ids".to_owned(), if settings.unique_ids { "of this run alone" } else { "repeatable" }.to_owned()),

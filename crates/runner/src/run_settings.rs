@@ -1,6 +1,9 @@
 //! The settings of a run that both sides share and that are not part of the test.
 
+use polygraph_engine::Engine;
 use polygraph_stats::DumpPlan;
+
+use crate::{Notice, Notify};
 
 /// Default number of seconds without a successful transaction after which a run fails.
 pub const FAIL_TIMEOUT_S: Option<f64> = Some(15.0);
@@ -22,6 +25,8 @@ pub struct RunSettings {
     pub loops: Option<usize>,
     /// Worker processes of each side; 0: as many as the limit of file descriptors requires.
     pub workers: usize,
+    /// What event loops wait with; `None` in simulations.
+    pub engine: Option<Engine>,
     /// Seed of everything that all processes of a test must agree on.
     pub global_seed: u64,
     /// Seed of this process's own choices.
@@ -33,6 +38,18 @@ pub struct RunSettings {
 }
 
 impl RunSettings {
+    /// Tells the user if event loops do not wait with epoll.
+    pub fn announce_engine(&self, notify: Notify) {
+        if self.engine() == Engine::Uring {
+            notify(Notice::Note("event loops wait with io_uring".to_owned()));
+        }
+    }
+
+    /// What event loops wait with.
+    pub fn engine(&self) -> Engine {
+        self.engine.unwrap_or(Engine::Epoll)
+    }
+
     /// Settings of a simulation, which is the same whenever it is repeated.
     pub fn of_simulation(global_seed: u64, local_seed: u64, interval_s: f64) -> RunSettings {
         RunSettings {
@@ -43,6 +60,7 @@ impl RunSettings {
             idle_timeout_s: None,
             loops: Some(1),
             workers: 0,
+            engine: None,
             global_seed,
             local_seed,
             unique_ids: false,

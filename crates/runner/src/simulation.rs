@@ -119,7 +119,7 @@ impl Simulation {
             }
         };
         // Simulations with the same seeds must be identical.
-        let settings = RunSettings { unique_ids: false, ..setup.settings.clone() };
+        let settings = RunSettings { unique_ids: false, engine: None, ..setup.settings.clone() };
         let log = |name: &str| directory.map(|directory| directory.join(name));
         let reserved = places.into_iter().map(ReservedAddress::elsewhere).collect();
         let (one, robots) = (Layout::threads(1), Layout::threads(settings.loops.unwrap_or(1)));
@@ -153,6 +153,7 @@ impl Simulation {
             server: Some(server),
             interval: nanos(settings.interval_s),
             quantum: nanos(settings.timer_quantum_s),
+            engine: settings.engine(),
             sync_timeout: None,
             fail_timeout: FAIL_TIMEOUT_S,
             idle_timeout: settings.idle_timeout_s,

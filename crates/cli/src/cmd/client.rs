@@ -83,6 +83,7 @@ pub struct Args {
 /// Runs the robots.
 pub fn run(args: Args) -> Done {
     let mut settings = args.common.run_settings();
+    settings.announce_engine(notify);
     let working_set = args.working_set.open(&mut settings)?;
     let mut test = args.test(&settings)?;
     // The addresses go with this value.
@@ -123,6 +124,7 @@ pub fn run(args: Args) -> Done {
         server: None,
         interval: nanos(settings.interval_s),
         quantum: nanos(settings.timer_quantum_s),
+        engine: settings.engine(),
         fail_timeout: args.robots.fail_tout.0,
         idle_timeout: settings.idle_timeout_s,
         sync_timeout: args.sync.sync_tout.0,

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use polygraph_cache::{Access, Fault, ProxyConfig, Scheme, Snapshot};
-use polygraph_engine::limits;
 use polygraph_engine::proxy::ProxyServer;
+use polygraph_engine::{Engine, limits};
 use polygraph_plan::values;
 use polygraph_report::text;
 use polygraph_runner::Failure;
@@ -17,7 +17,7 @@ use polygraph_wire::auth::digest::Hash;
 
 use crate::exit::Done;
 use crate::options::service::ServiceOptions;
-use crate::options::values::whole;
+use crate::options::values::{engine, whole};
 use crate::output;
 
 /// Options of the proxy.
@@ -41,6 +41,9 @@ pub struct Args {
     /// Number of event loops. Default: one per processor
     #[arg(long, value_name = "N", value_parser = whole(1..=1024_u32))]
     loops: Option<u32>,
+    /// What event loops wait with (docs/engines.md): `epoll`, or `uring` (io_uring, Linux 6.1 or later). `auto` is epoll
+    #[arg(long, value_name = "auto|uring|epoll", default_value = "auto", value_parser = engine)]
+    engine: Engine,
     /// Maximum number of client connections; further connections wait to be accepted
     #[arg(long, value_name = "N", value_parser = whole(1..=u32::MAX))]
     max_connections: Option<u32>,
@@ -105,7 +108,7 @@ pub fn run(args: Args) -> Done {
         ..ProxyConfig::default()
     };
     let (cache, start) = (args.cache, Instant::now());
-    let mut proxy = ProxyServer::start(config).map_err(|e| {
+    let mut proxy = ProxyServer::start(config, args.engine).map_err(|e| {
         Failure::setup(anyhow::anyhow!("cannot start a proxy at {listen}: {e}{}", listen_hint(&e)))
     })?;
     output::note(&format!("proxy at {}; Ctrl-C stops it", proxy.local_addr()));

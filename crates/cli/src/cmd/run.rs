@@ -105,7 +105,7 @@ fn name_server(text: &str) -> Result<NameServer, String> {
 
 /// Options that a run with a fleet does not have: they are about a device or processes that this process starts. Those of clients and
 /// servers are passed on with --client_opt and --server_opt.
-const WITHOUT_FLEET: [&str; 46] = [
+const WITHOUT_FLEET: [&str; 47] = [
     "accept_foreign_msgs",
     "addresses",
     "cool_phase",
@@ -115,6 +115,7 @@ const WITHOUT_FLEET: [&str; 46] = [
     "dns",
     "dump",
     "dump_size",
+    "engine",
     "fail_tout",
     "goal",
     "http_version",

@@ -68,6 +68,7 @@ pub struct Args {
 pub fn run(args: Args) -> Done {
     limits::raise_descriptor_limit();
     let settings = args.common.run_settings();
+    settings.announce_engine(notify);
     let mut test = match args.workload.test(settings.global_seed, true)? {
         Some(test) => test,
         None => args.test(),
@@ -94,6 +95,7 @@ pub fn run(args: Args) -> Done {
         server: Some(server),
         interval: nanos(settings.interval_s),
         quantum: nanos(settings.timer_quantum_s),
+        engine: settings.engine(),
         fail_timeout: None,
         idle_timeout: settings.idle_timeout_s,
         sync_timeout: args.sync.sync_tout.0,

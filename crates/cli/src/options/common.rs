@@ -1,12 +1,13 @@
 //! Options that both sides share.
 
 use clap::{ArgAction, Args};
+use polygraph_engine::Engine;
 use polygraph_plan::{Goal, values};
 use polygraph_runner::RunSettings;
 use polygraph_traffic::Distr;
 
 use super::dump::DumpOptions;
-use super::values::{Optional, counts, cycle, http_version, patience, whole, yes_no};
+use super::values::{Optional, counts, cycle, engine, http_version, patience, whole, yes_no};
 
 /// Options that both sides share.
 #[derive(Args, Clone, Debug)]
@@ -56,6 +57,9 @@ pub struct CommonOptions {
     /// processor time
     #[arg(long, value_name = "TIME", default_value = "100usec", value_parser = values::time)]
     pub timer_quantum: f64,
+    /// What event loops wait with (docs/engines.md): `epoll`, or `uring` (io_uring, Linux 6.1 or later). `auto` is epoll
+    #[arg(long, value_name = "auto|uring|epoll", default_value = "auto", value_parser = engine)]
+    pub engine: Engine,
 }
 
 impl CommonOptions {
@@ -69,6 +73,7 @@ impl CommonOptions {
             idle_timeout_s: self.idle_tout.0,
             loops: self.loops.map(|loops| loops as usize),
             workers: self.workers as usize,
+            engine: Some(self.engine),
             global_seed: self.global_rng_seed,
             local_seed: self.local_rng_seed,
             unique_ids: self.unique_world,

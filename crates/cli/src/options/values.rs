@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use polygraph_addr::{Addr, AddrRange, expand};
+use polygraph_engine::{Engine, EngineChoice};
 use polygraph_plan::values::{self, Unit};
 use polygraph_runner::device_model;
 use polygraph_runner::prediction::PredictionModel;
@@ -44,6 +45,12 @@ where
         let number = text.parse().ok().filter(|number| range.contains(number));
         number.ok_or_else(|| format!("write a whole number from {} to {}", range.start(), range.end()))
     }
+}
+
+/// An engine that this host allows.
+pub fn engine(text: &str) -> Result<Engine, String> {
+    let choice: EngineChoice = text.parse()?;
+    choice.resolve().map_err(|refusal| format!("this host does not allow it: {refusal}"))
 }
 
 /// A time that is not 0, up to a year.

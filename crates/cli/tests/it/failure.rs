@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::sandbox::{Running, Sandbox};
+use crate::sandbox::{Running, Sandbox, engines};
 
 #[test]
 fn overload_is_a_result() {
@@ -65,11 +65,12 @@ fn origins_that_die_end_the_run_by_its_error_goal() {
 }
 
 /// A server and a client that have measured for a moment.
-fn measuring(sandbox: &Sandbox) -> (Running, Running) {
-    let mut server = sandbox.start("server --listen 127.0.0.1:0 --xact_think 100ms --log srv.log");
+fn measuring(sandbox: &Sandbox, engine: &str) -> (Running, Running) {
+    let server = "server --listen 127.0.0.1:0 --xact_think 100ms --log srv.log";
+    let mut server = sandbox.start(&format!("{server} --engine {engine}"));
     let port = server.port("listening at");
     let mut client = sandbox.start(&format!(
-        "client --origin 127.0.0.1:{port} --req_rate 200/sec --goal 30s --verb_lvl 2 --log clt.log"
+        "client --origin 127.0.0.1:{port} --req_rate 200/sec --goal 30s --verb_lvl 2 --log clt.log --engine {engine}"
     ));
     client.wait_for("i-meas");
     (server, client)
@@ -77,29 +78,31 @@ fn measuring(sandbox: &Sandbox) -> (Running, Running) {
 
 #[test]
 fn what_a_killed_client_has_measured_is_kept() {
-    let sandbox = Sandbox::new();
-    let (server, client) = measuring(&sandbox);
-    client.signal(Signal::KILL);
-    assert_eq!(client.finish().killed_by(), Some(Signal::KILL));
-    assert_eq!(server.stop().code(), Some(130));
+    for engine in engines() {
+        let sandbox = Sandbox::new();
+        let (server, client) = measuring(&sandbox, engine);
+        client.signal(Signal::KILL);
+        assert_eq!(client.finish().killed_by(), Some(Signal::KILL));
+        assert_eq!(server.stop().code(), Some(130));
 
-    let (warm, remarks) = sandbox.lx("--phase warm", "clt.log");
-    assert!(remarks.starts_with("warning: ") && remarks.contains("clt.log"), "{remarks}");
-    // 3 s at 200/s: 600, sigma 24.
-    assert!((warm["ok_xact.count"] - 600.0).abs() < 4.0 * 24.0 + 60.0, "{}", warm["ok_xact.count"]);
-    let (meas, _) = sandbox.lx("--phase meas", "clt.log");
-    assert!(meas["ok_xact.count"] > 0.0);
-    let lr = sandbox.polygraph("lr clt.log");
-    assert!(lr.code() == Some(0) && lr.out.contains("i-meas") && !lr.err.is_empty(), "{lr:?}");
-    let report = sandbox.polygraph("report clt.log srv.log");
-    assert_eq!(report.code(), Some(0), "{report:?}");
-    check_report(&sandbox.path().join("report.html"), "the record is incomplete");
+        let (warm, remarks) = sandbox.lx("--phase warm", "clt.log");
+        assert!(remarks.starts_with("warning: ") && remarks.contains("clt.log"), "{remarks}");
+        // 3 s at 200/s: 600, sigma 24.
+        assert!((warm["ok_xact.count"] - 600.0).abs() < 4.0 * 24.0 + 60.0, "{}", warm["ok_xact.count"]);
+        let (meas, _) = sandbox.lx("--phase meas", "clt.log");
+        assert!(meas["ok_xact.count"] > 0.0);
+        let lr = sandbox.polygraph("lr clt.log");
+        assert!(lr.code() == Some(0) && lr.out.contains("i-meas") && !lr.err.is_empty(), "{lr:?}");
+        let report = sandbox.polygraph("report clt.log srv.log");
+        assert_eq!(report.code(), Some(0), "{report:?}");
+        check_report(&sandbox.path().join("report.html"), "the record is incomplete");
+    }
 }
 
 #[test]
 fn the_first_interrupt_ends_in_order() {
     let sandbox = Sandbox::new();
-    let (server, client) = measuring(&sandbox);
+    let (server, client) = measuring(&sandbox, "auto");
     client.signal(Signal::INT);
     let done = client.finish();
     assert_eq!(done.code(), Some(130), "{done:?}");
@@ -128,7 +131,7 @@ fn an_interrupted_run_has_its_report() {
 #[test]
 fn the_second_interrupt_kills() {
     let sandbox = Sandbox::new();
-    let (_server, mut client) = measuring(&sandbox);
+    let (_server, mut client) = measuring(&sandbox, "auto");
     // The orderly end takes a tenth of a second at least, so one of these comes second.
     while !client.has_ended() {
         client.signal(Signal::INT);
@@ -183,36 +186,39 @@ fn check_report(path: &Path, text: &str) {
 /// Connections above the servers' share of descriptors are closed at once, and counted; those that came first stay.
 #[test]
 fn servers_refuse_what_they_have_no_descriptors_for() {
-    let sandbox = Sandbox::new();
-    let program = env!("CARGO_BIN_EXE_polygraph");
-    let server = "server --listen 127.0.0.1:0 --loops 1 --goal 5min --log s.log";
-    sandbox.write("start.sh", &format!("ulimit -n 80\nexec {program} {server}\n"));
-    let mut server = sandbox.start_program("/bin/sh", "start.sh");
-    let port = server.port("listening at");
-    let connect = || {
-        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-        // Handed over with its first bytes.
-        let _ = stream.write_all(b"GET / HTTP/1.1\r\n");
-        stream
-    };
-    let mut streams: Vec<TcpStream> = (0..80).map(|_| connect()).collect();
-    let is_closed = |stream: &mut TcpStream| match stream.read(&mut [0]) {
-        Ok(count) => count == 0,
-        Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
-    };
-    let mut refused = 0;
-    for _ in 0..100 {
-        refused = streams.iter_mut().map(is_closed).filter(|closed| *closed).count();
-        if refused > 15 {
-            break;
+    for engine in engines() {
+        let sandbox = Sandbox::new();
+        let program = env!("CARGO_BIN_EXE_polygraph");
+        let server =
+            format!("server --listen 127.0.0.1:0 --loops 1 --goal 5min --log s.log --engine {engine}");
+        sandbox.write("start.sh", &format!("ulimit -n 80\nexec {program} {server}\n"));
+        let mut server = sandbox.start_program("/bin/sh", "start.sh");
+        let port = server.port("listening at");
+        let connect = || {
+            let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+            stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+            // Handed over with its first bytes.
+            let _ = stream.write_all(b"GET / HTTP/1.1\r\n");
+            stream
+        };
+        let mut streams: Vec<TcpStream> = (0..80).map(|_| connect()).collect();
+        let is_closed = |stream: &mut TcpStream| match stream.read(&mut [0]) {
+            Ok(count) => count == 0,
+            Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+        };
+        let mut refused = 0;
+        for _ in 0..100 {
+            refused = streams.iter_mut().map(is_closed).filter(|closed| *closed).count();
+            if refused > 15 {
+                break;
+            }
         }
+        assert!((16..=75).contains(&refused), "{refused} of 80");
+        assert!(!is_closed(&mut streams[0]) && is_closed(&mut streams[79]), "first come, first served");
+        drop(streams);
+        let done = server.stop();
+        assert_eq!(done.code(), Some(130), "{done:?}");
+        let (all, _) = sandbox.lx("--side srv", "s.log");
+        assert!(all["errors.no_descriptor.count"] >= refused as f64, "{refused} refused, {all:?}");
     }
-    assert!((16..=75).contains(&refused), "{refused} of 80");
-    assert!(!is_closed(&mut streams[0]) && is_closed(&mut streams[79]), "first come, first served");
-    drop(streams);
-    let done = server.stop();
-    assert_eq!(done.code(), Some(130), "{done:?}");
-    let (all, _) = sandbox.lx("--side srv", "s.log");
-    assert!(all["errors.no_descriptor.count"] >= refused as f64, "{refused} refused, {all:?}");
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::sandbox::{Done, Running, Sandbox, free_port};
+use crate::sandbox::{Done, Running, Sandbox, engines, free_port};
 
 /// Runs `polygraph` with shell commands before it, like `ulimit`.
 fn after(sandbox: &Sandbox, commands: &str, words: &str) -> Done {
@@ -15,15 +15,23 @@ fn after(sandbox: &Sandbox, commands: &str, words: &str) -> Done {
 
 #[test]
 fn a_limit_of_descriptors_is_no_fault_of_the_device() {
-    let sandbox = Sandbox::new();
-    // 50 requests a second that take 3 s need 150 connections; 64 descriptors allow 33.
-    let done =
-        after(&sandbox, "ulimit -n 64", "run --no_proxy --req_rate 50/sec --robots 1 --goal 5s --predict no");
-    assert_eq!(done.code(), Some(1), "{done:?}");
-    assert!(done.out.contains("INVALID (host): ") && done.out.contains("descriptors"), "{}", done.out);
-    assert!(done.err.contains("a process may open 64 files") && done.err.contains("ulimit"), "{}", done.err);
-    let lr = sandbox.polygraph(&format!("lr {}", sandbox.result().join("client.log").display())).out;
-    assert!(lr.contains("file descriptors allow"), "the log says where the limit came from: {lr}");
+    for engine in engines() {
+        let sandbox = Sandbox::new();
+        // 50 requests a second that take 3 s need 150 connections; 64 descriptors allow 33.
+        let words =
+            format!("run --no_proxy --req_rate 50/sec --robots 1 --goal 5s --predict no --engine {engine}");
+        let done = after(&sandbox, "ulimit -n 64", &words);
+        assert_eq!(done.code(), Some(1), "{done:?}");
+        assert!(done.out.contains("INVALID (host): ") && done.out.contains("descriptors"), "{}", done.out);
+        assert!(
+            done.err.contains("a process may open 64 files") && done.err.contains("ulimit"),
+            "{}",
+            done.err
+        );
+        let lr = sandbox.polygraph(&format!("lr {}", sandbox.result().join("client.log").display())).out;
+        assert!(lr.contains("file descriptors allow"), "the log says where the limit came from: {lr}");
+        assert!(lr.contains(&format!("engine: {engine}")), "{lr}");
+    }
 }
 
 #[test]

@@ -22,6 +22,11 @@ pub fn quiet() -> MutexGuard<'static, ()> {
     QUIET.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
+/// The engines that this host allows, as `--engine` calls them.
+pub fn engines() -> Vec<&'static str> {
+    polygraph_engine::Engine::available().into_iter().map(polygraph_engine::Engine::name).collect()
+}
+
 /// A port that nobody listens on. It lies between the local ports of the paper's scripts (up to 30000) and
 /// those that Linux gives to outgoing connections (from 32768), so no connection can take it away.
 pub fn free_port() -> u16 {

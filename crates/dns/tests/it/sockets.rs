@@ -18,7 +18,7 @@ pub fn on_a_loop(test: impl AsyncFnOnce(Net)) {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build_local(Default::default()).unwrap();
     runtime.block_on(async {
-        let net = Net::new(DEFAULT_QUANTUM, None).unwrap();
+        let net = Net::on_epoll(DEFAULT_QUANTUM, None).unwrap();
         // A test that hangs is a failure.
         tokio::time::timeout(Duration::from_secs(30), test(net)).await.unwrap();
     });

@@ -135,6 +135,17 @@ pub(crate) fn steal(facts: &HostFacts, _: &PlannedLoad) -> Option<HostFinding> {
     ))
 }
 
+/// Whether event loops can use io_uring.
+pub(crate) fn uring(facts: &HostFacts, _: &PlannedLoad) -> Option<HostFinding> {
+    let refusal = facts.uring_refusal.as_ref()?;
+    Some(HostFinding::new(
+        Impact::Note,
+        format!("io_uring cannot be used: {}", refusal.reason),
+        "event loops use epoll, which needs more processor time for each transaction; --engine uring is an error",
+        Remedy::manual(refusal.remedy.clone()),
+    ))
+}
+
 /// Other processes.
 pub(crate) fn others(facts: &HostFacts, _: &PlannedLoad) -> Option<HostFinding> {
     let idle = facts.idle.as_ref()?;

@@ -47,6 +47,7 @@ pub fn read_host(root: &Path, results: &Path, depth: Depth) -> HostFacts {
     facts.leftovers.abandoned = leftovers::abandoned(&files);
     if depth == Depth::Thorough {
         facts.clock = system::clock(&files);
+        facts.uring_refusal = system::uring_refusal(&files);
         facts.ports.time_wait_ports = network::time_wait_ports(&files, facts.ports.range);
         facts.interfaces = interfaces::interfaces(&files);
         facts.leftovers = leftovers::leftovers(&files);

@@ -8,7 +8,7 @@ use rustix::fs::{Access, access, statvfs};
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::facts::{ClockFacts, DescriptorFacts, NameFacts, StorageFacts};
+use crate::facts::{ClockFacts, DescriptorFacts, NameFacts, StorageFacts, UringRefusal};
 use crate::parse;
 
 use super::host_files::HostFiles;
@@ -29,6 +29,12 @@ pub(super) fn descriptors(files: &HostFiles) -> DescriptorFacts {
         system_used: files.value_at("/proc/sys/fs/file-nr", 0),
         system_limit: files.value("/proc/sys/fs/file-max"),
     }
+}
+
+/// Why event loops cannot use io_uring, if this is the running system.
+pub(super) fn uring_refusal(files: &HostFiles) -> Option<UringRefusal> {
+    let refusal = files.are_real().then(polygraph_engine::uring_refusal).flatten()?;
+    Some(UringRefusal { reason: refusal.reason, remedy: refusal.remedy })
 }
 
 /// The clock of the host.

@@ -11,6 +11,7 @@ use polygraph_traffic::life::{Expiry, ExpiryBase, LifeCycle};
 use polygraph_traffic::ranges::{DrawnExtent, Extent, RangeRule};
 use polygraph_traffic::{Behavior, Catalog, Content, ContentKind, Distr, RequestKind, Seed, Selector};
 
+use super::engine;
 use crate::support::{Bench, Run};
 
 /// Seconds of a run, except where copies have to become old.
@@ -100,7 +101,7 @@ fn run(contents: Vec<Content>, kinds: &[(RequestKind, f64)], faults: &[(Fault, f
     bench.settle = 0.25;
     bench.schedule = Bench::only(Goal { duration: Some(duration), ..Goal::default() });
     bench.proxy = Some(ProxyConfig { faults: faults.to_vec(), ..ProxyConfig::default() });
-    let run = bench.run();
+    let run = bench.run(engine());
     let client = &run.client;
     let (begun, ok) = (client.xacts.entered, client.ok_count());
     let errors: Vec<_> = client.errors.iter().collect();

@@ -8,6 +8,8 @@ use std::time::Duration;
 use polygraph_cache::ProxyConfig;
 use polygraph_engine::proxy::ProxyServer;
 
+use super::engine;
+
 const REPLY: &str = "HTTP/1.1 200 OK\r\nCache-Control: max-age=3600\r\nContent-Length: 5\r\n\r\n";
 
 /// An origin that answers one request per connection with a head, then, after `pause`, with `body`, and closes. Tells of
@@ -41,7 +43,8 @@ fn answer(mut stream: TcpStream, pause: Duration, body: &str, seen: impl FnOnce(
 }
 
 fn proxy(loops: usize) -> ProxyServer {
-    ProxyServer::start(ProxyConfig { loops, cache_bytes: 8 << 20, ..ProxyConfig::default() }).unwrap()
+    ProxyServer::start(ProxyConfig { loops, cache_bytes: 8 << 20, ..ProxyConfig::default() }, engine())
+        .unwrap()
 }
 
 /// A connection to the proxy with a request for `url` on it.
@@ -113,14 +116,14 @@ fn settings_and_ports_that_cannot_be_used_are_errors() {
     let error = |change: fn(&mut ProxyConfig)| {
         let mut config = ProxyConfig::default();
         change(&mut config);
-        ProxyServer::start(config).map(|_| ()).expect_err("an error").kind()
+        ProxyServer::start(config, engine()).map(|_| ()).expect_err("an error").kind()
     };
     assert_eq!(error(|config| config.loops = 0), ErrorKind::InvalidInput);
     assert_eq!(error(|config| config.max_connections = 0), ErrorKind::InvalidInput);
     assert_eq!(error(|config| config.service.changes = vec![(Duration::ZERO, 0.0)]), ErrorKind::InvalidInput);
     for loops in [1, 2] {
         let config = ProxyConfig { listen: taken.local_addr(), loops, ..ProxyConfig::default() };
-        let kind = ProxyServer::start(config).map(|_| ()).expect_err("an error").kind();
+        let kind = ProxyServer::start(config, engine()).map(|_| ()).expect_err("an error").kind();
         assert_eq!(kind, ErrorKind::AddrInUse);
     }
 }

@@ -8,7 +8,7 @@ use polygraph_cache::{ProxyConfig, Snapshot};
 use polygraph_engine::proxy::ProxyServer;
 use polygraph_engine::simulation::simulate;
 use polygraph_engine::{
-    ClientSetup, Layout, ReservedAddress, RunOutcome, RunSetup, ServerSetup, StartRule, run,
+    ClientSetup, Engine, Layout, ReservedAddress, RunOutcome, RunSetup, ServerSetup, StartRule, run,
 };
 use polygraph_link::{Nanos, SECOND};
 use polygraph_origin::{OriginConfig, ServerProfile};
@@ -88,17 +88,18 @@ impl Bench {
         Schedule { phases, working_set: None }
     }
 
-    /// Runs the test to its end.
-    pub fn run(mut self) -> Run {
+    /// Runs the test to its end on loops of an engine.
+    pub fn run(mut self, engine: Engine) -> Run {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| -> PathBuf { folder.path().join(name) };
         let reserved = ReservedAddress::new(ANY_PORT).unwrap();
         let origin = reserved.address();
-        let mut proxy = self.proxy.take().map(|config| ProxyServer::start(config).unwrap());
+        let mut proxy = self.proxy.take().map(|config| ProxyServer::start(config, engine).unwrap());
         if let Some(proxy) = &proxy {
             self.profiles.iter_mut().for_each(|profile| profile.proxies = vec![proxy.local_addr()]);
         }
-        let job = self.job(origin, reserved, path("client.log"), path("server.log"));
+        let mut job = self.job(origin, reserved, path("client.log"), path("server.log"));
+        job.engine = engine;
         let mut seen = [0, 0];
         let outcome = run(job, |header, _| seen[header.side as usize] += 1).unwrap();
         let snapshot = proxy.as_mut().map(|proxy| {
@@ -220,6 +221,7 @@ impl Bench {
             start: StartRule::Now,
             interval: SECOND / 4,
             quantum: Nanos::new(100_000),
+            engine: Engine::Epoll,
             idle_timeout: None,
             fail_timeout: None,
             sync_timeout: None,

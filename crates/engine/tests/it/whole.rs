@@ -9,6 +9,7 @@ use polygraph_robot::{Load, Profile};
 use polygraph_stats::{Class, EndReason, ErrorKind, ReadLog, Record};
 use polygraph_traffic::{Behavior, Catalog, Distr, Seed, Selector};
 
+use super::engine;
 use crate::scripts::{comments, scripted};
 use crate::support::{ANY_PORT, Bench, Run};
 
@@ -28,6 +29,8 @@ struct Case {
     lifetime_s: f64,
     /// Connect to a port where nobody listens.
     nobody_home: bool,
+    /// Connect there instead of to the server.
+    elsewhere: Option<std::net::SocketAddr>,
     http_minor: u8,
 }
 
@@ -46,6 +49,7 @@ impl Default for Case {
             open_limit: 1000,
             lifetime_s: 30.0,
             nobody_home: false,
+            elsewhere: None,
             http_minor: 1,
         }
     }
@@ -71,8 +75,8 @@ fn test(case: Case) -> Run {
     bench.open_limit = case.open_limit;
     bench.schedule = case.schedule.unwrap_or_else(|| Bench::only(case.goal));
     let nobody = ReservedAddress::new(ANY_PORT).unwrap();
-    bench.elsewhere = case.nobody_home.then(|| nobody.address());
-    bench.run()
+    bench.elsewhere = case.nobody_home.then(|| nobody.address()).or(case.elsewhere);
+    bench.run(engine())
 }
 
 /// Both sides saw the same transactions, up to those around the end.
@@ -321,4 +325,45 @@ fn a_script_sees_what_all_loops_do_and_ends_its_phase() {
     assert!(lines.contains(&"fyi: populus factor 100.00% -> 50.00%"), "{lines:?}");
     assert!((1..8).contains(&result.client.populus.left), "some robots rest at the end");
     assert!(result.client.ok_count() < 200_000, "the goal of thirty seconds was not waited for");
+}
+
+/// What a peer does with each connection when the request is there.
+fn peer(behave: impl Fn(std::net::TcpStream) + Send + 'static) -> std::net::SocketAddr {
+    let listener = std::net::TcpListener::bind(ANY_PORT).unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = std::io::Read::read(&mut stream, &mut [0; 4096]);
+            behave(stream);
+        }
+    });
+    address
+}
+
+#[test]
+fn peers_that_reset_or_close_are_told_apart() {
+    let reset = |stream: std::net::TcpStream| {
+        rustix::net::sockopt::set_socket_linger(&stream, Some(std::time::Duration::ZERO)).unwrap();
+    };
+    let half = |mut stream: std::net::TcpStream| {
+        let _ = std::io::Write::write_all(&mut stream, b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf");
+    };
+    let half_and_reset = move |stream: std::net::TcpStream| {
+        half(stream.try_clone().unwrap());
+        // The bytes arrive before the reset.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        reset(stream);
+    };
+    for (address, expected) in [
+        (peer(reset), ErrorKind::Reset),
+        (peer(drop), ErrorKind::NoReply),
+        (peer(half), ErrorKind::BodyShort),
+        (peer(half_and_reset), ErrorKind::Reset),
+    ] {
+        let goal = Goal { errors: Some(0.3), duration: Some(20.0), ..Goal::default() };
+        let result = test(Case { elsewhere: Some(address), robots: 2, goal, ..Case::default() });
+        let errors: Vec<_> = result.client.errors.iter().collect();
+        assert!(result.client.errors[expected] > 0, "{expected:?}: {errors:?}");
+        assert_eq!(result.client.errors[expected], result.client.failed_count(), "{errors:?}");
+    }
 }

@@ -4,7 +4,7 @@ use super::hosts::{card, loopback, planned};
 use super::{Case, case};
 use polygraph_doctor::Impact::{Blocks, Distorts, Note};
 use polygraph_doctor::PlannedLoad;
-use polygraph_doctor::facts::IdleSample;
+use polygraph_doctor::facts::{IdleSample, UringRefusal};
 
 pub(super) fn cases() -> Vec<Case> {
     let any = PlannedLoad::default;
@@ -34,6 +34,17 @@ pub(super) fn cases() -> Vec<Case> {
             Note,
             &["2 of 4", "taskset -c 0-3"],
         ),
+        case(
+            "io_uring",
+            |f| {
+                f.uring_refusal =
+                    Some(UringRefusal { reason: "it is off".into(), remedy: "sysctl -w".into() })
+            },
+            any(),
+            Note,
+            &["it is off", "epoll", "sysctl -w"],
+        ),
+        case("io_uring", |_| (), any(), None, &[]),
         case(
             "frequency",
             |f| {
