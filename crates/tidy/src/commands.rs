@@ -2,7 +2,7 @@
 //!
 //! | block | what tests do with it |
 //! |---|---|
-//! | ```` ```sh run ```` | run it; `goal=4s` shortens its `--goal`, `needs=squid` names a device that it needs, `exit=10` is its exit code |
+//! | ```` ```sh run ```` | run it; `goal=4s` shortens its `--goal`, `needs=squid` names a device that it needs, `exit=0,14` are the exit codes that it may have |
 //! | ```` ```sh parse ````, ```` ```sh ````, indented lines | read the command lines of this program in it, without carrying them out |
 
 use std::path::{Path, PathBuf};
