@@ -108,18 +108,24 @@ impl Watched {
             seen: now,
             gone: false,
         });
-        // A process id may come back, and whoever attaches again gets the history again.
+        // A process id may come back, and whoever attaches again gets the history again, from the start.
         if message.start_unix_us != process.latest.start_unix_us || message.state == LiveState::Waiting {
             process.history.clear();
         }
-        let is_new = process.history.back().is_none_or(|last| point.at_s > last.at_s);
+        // The history of a process may come after its first new messages.
+        let place = process.history.partition_point(|known| known.at_s < point.at_s);
+        let is_new = process.history.get(place).is_none_or(|known| known.at_s > point.at_s);
         if is_new && point.counts.seconds > 0.0 {
-            process.history.push_back(point);
+            process.history.insert(place, point);
             if process.history.len() > MOST_POINTS {
                 process.history.pop_front();
             }
         }
-        process.latest = message;
+        let is_older = message.start_unix_us == process.latest.start_unix_us
+            && message.elapsed_s < process.latest.elapsed_s;
+        if !is_older {
+            process.latest = message;
+        }
         process.seen = now;
         process.gone = false;
     }

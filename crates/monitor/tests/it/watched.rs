@@ -76,6 +76,11 @@ fn curves_sum_processes_step_by_step() {
     // Whoever attaches again gets the history again, which changes nothing.
     (1..=10).flat_map(bench).for_each(|message| watched.take(message, now));
     assert_eq!(watched.series(span, SeriesFigure::Rate, clients), rates);
+    // The history of a fleet's process may come after the first new messages.
+    let mut late = Watched::default();
+    (8..=10).chain(1..=9).flat_map(bench).for_each(|message| late.take(message, now));
+    assert_eq!(late.series(span, SeriesFigure::Rate, clients), rates);
+    assert!(late.processes().all(|(_, process)| process.latest.elapsed_s == 10.0));
     // Another run of a process with the same id starts anew.
     let again =
         LiveStatistics { start_unix_us: (START_S + 9) * 1_000_000, ..message("clt1", Side::Client, 1, 7.0) };
