@@ -23,6 +23,7 @@ pub mod device;
 pub mod downtime;
 pub mod facts;
 pub mod figures;
+pub mod fleet;
 pub mod fold;
 mod gather;
 pub mod html;

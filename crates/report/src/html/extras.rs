@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 
 use crate::device::DeviceFacts;
 use crate::downtime::{DOWNTIME, Downtime};
+use crate::fleet::FleetFacts;
 use crate::popularity::Curve;
 use crate::prediction::RunPrediction;
 use crate::run_dir::MANIFEST;
@@ -22,6 +23,8 @@ pub struct Extras {
     pub downtime: Option<Downtime>,
     /// The device, if the program started it.
     pub device: Option<DeviceFacts>,
+    /// The fleet, if the run had one.
+    pub fleet: Option<FleetFacts>,
 }
 
 impl Extras {
@@ -30,6 +33,7 @@ impl Extras {
         let manifest: Option<serde_json::Value> = read(&directory.join(MANIFEST));
         Extras {
             device: manifest.as_ref().and_then(|manifest| DeviceFacts::of_run(directory, manifest)),
+            fleet: manifest.as_ref().and_then(FleetFacts::of_run),
             prediction: manifest
                 .and_then(|mut manifest| serde_json::from_value(manifest.get_mut("prediction")?.take()).ok()),
             downtime: read(&directory.join(DOWNTIME)),

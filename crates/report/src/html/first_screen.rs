@@ -7,6 +7,7 @@ use super::{Extras, charts};
 use crate::device;
 use crate::facts::{RunFacts, SideFacts};
 use crate::figures::value;
+use crate::fleet::FleetFacts;
 use crate::text;
 use crate::verdict::{FindingSeverity, LimitingParty, VerdictOutcome};
 
@@ -205,9 +206,13 @@ pub fn tiles(facts: &RunFacts) -> Vec<Tile> {
     tiles
 }
 
-/// Below the headline figures: the errors of a run that is not valid, and the run in one chart.
-pub fn rest(facts: &RunFacts) -> Vec<Part> {
+/// Below the headline figures: what a fleet has lost, the errors of a run that is not valid, and the run in one chart.
+pub fn rest(facts: &RunFacts, extras: &Extras) -> Vec<Part> {
     let mut parts = Vec::new();
+    let losses = extras.fleet.as_ref().map(FleetFacts::losses).unwrap_or_default();
+    if !losses.is_empty() {
+        parts.extend([Part::Heading("What the fleet has lost".to_owned()), Part::Faults(losses)]);
+    }
     let faults = if facts.verdict.outcome == VerdictOutcome::Valid { Vec::new() } else { faults(facts) };
     if !faults.is_empty() {
         parts.extend([Part::Heading("Errors of the whole run".to_owned()), Part::Faults(faults)]);

@@ -15,6 +15,7 @@ mod charts;
 mod distributions;
 mod extras;
 mod first_screen;
+mod fleet;
 mod glossary;
 pub mod page;
 pub mod peak_page;
@@ -99,7 +100,7 @@ pub fn html_with(facts: &RunFacts, extras: &Extras) -> String {
         banner: Some(first_screen::banner(facts)),
         tiles: first_screen::tiles(facts),
         lead: first_screen::lead(facts),
-        first: first_screen::rest(facts),
+        first: first_screen::rest(facts, extras),
         sections: sections::all(facts, extras),
         footer: format!(
             "{title} · {} · polygraph {}. A dash (–) marks an undefined value. Times in tables are \

@@ -4,7 +4,9 @@ use polygraph_stats::{ErrorKind, Header};
 
 use super::page::{Example, Part, Section, Term};
 use super::view::View;
-use super::{Extras, charts, distributions, first_screen, glossary, popularity, request_tables, tables};
+use super::{
+    Extras, charts, distributions, first_screen, fleet, glossary, popularity, request_tables, tables,
+};
 use crate::facts::{ErrorExample, ProcessFacts, RunFacts, SideFacts};
 use crate::verdict::{LimitingParty, VerdictOutcome};
 use crate::{correctness, misses, text};
@@ -21,6 +23,7 @@ pub fn all(facts: &RunFacts, extras: &Extras) -> Vec<Section> {
         traffic(facts, view),
         popular(facts, extras),
         device(facts, extras),
+        fleet::section(extras.fleet.as_ref()),
         connections(facts, view),
         errors(facts),
         phases(facts, extras),

@@ -191,6 +191,43 @@ fn a_run_without_a_good_reply_has_no_empty_tables() {
     assert!(!page.contains("Response time of hits"), "nor cards");
 }
 
+/// The agents of a fleet have a section, and what it has lost stands on the first screen.
+#[test]
+fn a_fleet_says_what_it_did_and_what_it_has_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let facts = fold(&Run::default().logs()).unwrap();
+    let inventory = serde_json::json!({ "name": "clt1", "host": "pc7", "cores": 4, "weight": 1.5 });
+    let manifest = |lost: &[&str]| {
+        serde_json::json!({ "fleet": {
+            "run": "r", "lost_policy": "degrade",
+            "agents": [{ "inventory": inventory, "clock_offset_s": -0.00125, "clock_uncertainty_s": 0.0005 }],
+            "division": { "hosts": [{ "host": "clt1", "client": { "agents": 150, "rate": 60.04, "addresses": [] }, "server": null }] },
+            "incidents": [{ "at": "2026-11-24T08:00:01+00:00", "text": "the agent clt9 on <pc9> is late" }],
+            "lost": lost, "missing_logs": lost,
+        } })
+    };
+    let page = |manifest: &serde_json::Value| {
+        fs::write(dir.path().join(crate::run_dir::MANIFEST), manifest.to_string()).unwrap();
+        html_with(&facts, &Extras::of_run(dir.path()))
+    };
+    let whole = page(&manifest(&[]));
+    let (top, rest) = whole.split_once("<section id=\"fleet\"").unwrap();
+    for part in [
+        "pc7",
+        "-1.25 ms ± 0.50",
+        "150",
+        "60.0",
+        "2026-11-24T08:00:01+00:00: the agent clt9 on &#60;pc9&#62; is late",
+    ] {
+        assert!(rest.contains(part), "{part}: {rest}");
+    }
+    assert!(!top.contains("What the fleet has lost") && !html(&facts).contains("id=\"fleet\""));
+    let less = page(&manifest(&["clt2"]));
+    let (top, _) = less.split_once("<section id=").unwrap();
+    assert!(top.contains("Lost during the run: clt2; the verdict is about the others."), "{top}");
+    assert!(top.contains("The logs of clt2 are missing here"), "{top}");
+}
+
 /// What the program knows of the device stands under the title, in a section, and in figures.
 #[test]
 fn the_device_is_under_the_title() {
