@@ -68,8 +68,8 @@ const WHERE: [&str; 11] = [
     "processor limit",
 ];
 /// Settings of the bench rather than of the load.
-const BENCH: [&str; 4] =
-    ["limit of open connections", "statistics interval", "timer quantum", "idle time-out"];
+const BENCH: [&str; 5] =
+    ["engine", "limit of open connections", "statistics interval", "timer quantum", "idle time-out"];
 /// Facts of the host that change from run to run.
 const FLEETING: [&str; 1] = ["file descriptors"];
 
