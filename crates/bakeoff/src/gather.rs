@@ -98,14 +98,14 @@ pub fn sources(place: &Path, imported: &str) -> Vec<ResultSource> {
 /// # Errors
 /// If a file cannot be written.
 pub fn keep_plan(path: &Path, plan: &BakeoffPlan, directory: &Path) -> io::Result<()> {
-    fs::copy(path, directory.join(PLAN))?;
+    polygraph_assets::copy(path, &directory.join(PLAN))?;
     let files = plan.devices.iter().flat_map(|device| {
         let files = [("referee", &device.referee_comments), ("participant", &device.comments)];
         files.map(|(who, file)| (comment_file(directory, &device.name, who), file))
     });
     for (kept, file) in files {
         match file {
-            Some(file) => drop(fs::copy(file, kept)?),
+            Some(file) => polygraph_assets::copy(file, &kept)?,
             None if kept.exists() => fs::remove_file(kept)?,
             None => {}
         }

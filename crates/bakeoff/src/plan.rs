@@ -189,8 +189,12 @@ pub enum DeviceLocation {
     Surrogate(String),
 }
 
-/// The text of a plan. Files other than regular files are refused, because reading them might never end.
+/// The text of a plan, which may be built in. Files other than regular files are refused, because reading them might
+/// never end.
 fn read(path: &Path) -> io::Result<String> {
+    if polygraph_assets::is_builtin(path) {
+        return polygraph_assets::read_to_string(path);
+    }
     let mut text = String::new();
     let file = File::open(path)?;
     if !file.metadata()?.is_file() {
@@ -215,7 +219,7 @@ impl BakeoffPlan {
         let plan = BakeoffPlan::parse(&text, &name, path.parent().unwrap_or(Path::new("")))?;
         for device in &plan.devices {
             let files = [("referee_comments", &device.referee_comments), ("comments", &device.comments)];
-            let missing = files.iter().find(|(_, file)| file.as_ref().is_some_and(|file| !file.is_file()));
+            let missing = files.iter().find(|(_, file)| file.as_ref().is_some_and(|file| !polygraph_assets::is_file(file)));
             if let Some((field, Some(file))) = missing {
                 return Err(PlanError::Sense {
                     path: name,

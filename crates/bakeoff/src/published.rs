@@ -8,9 +8,12 @@
 //!
 //! Without the second and the third file, prices and claims are unknown.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use csv::StringRecord;
+use polygraph_assets::{builtin, is_file};
 
 use crate::entry::{AttemptStatus, Participant, PriceLine, PrintedNumber, RatePoint, StatedFigures};
 
@@ -52,7 +55,7 @@ pub enum ImportError {
 /// The existing files of an import, results first.
 pub fn files(results: &Path) -> Vec<PathBuf> {
     let beside = ["products", "equipment"].map(|kind| sibling(results, kind));
-    std::iter::once(results.to_owned()).chain(beside.into_iter().filter(|path| path.is_file())).collect()
+    std::iter::once(results.to_owned()).chain(beside.into_iter().filter(|path| is_file(path))).collect()
 }
 
 fn sibling(results: &Path, kind: &str) -> PathBuf {
@@ -67,7 +70,7 @@ fn sibling(results: &Path, kind: &str) -> PathBuf {
 pub fn read(results: &Path) -> Result<Vec<Participant>, ImportError> {
     let mut entries: Vec<Participant> = Vec::new();
     let known = sibling(results, "products");
-    let has_products = known.is_file();
+    let has_products = is_file(&known);
     if has_products {
         Sheet::open(&known)?.each(|row| {
             entries.push(product(row)?);
@@ -86,7 +89,7 @@ pub fn read(results: &Path) -> Result<Vec<Participant>, ImportError> {
         Ok(())
     })?;
     let equipment = sibling(results, "equipment");
-    if equipment.is_file() {
+    if is_file(&equipment) {
         Sheet::open(&equipment)?.each(|row| {
             let line = price_line(row)?;
             let name = row.text("product")?;
@@ -196,7 +199,7 @@ fn product(row: &Row<'_>) -> Result<Participant, ImportError> {
 /// A CSV file with names of columns in its first line.
 struct Sheet {
     path: String,
-    reader: csv::Reader<std::fs::File>,
+    reader: csv::Reader<Box<dyn Read>>,
     head: StringRecord,
 }
 
@@ -204,7 +207,11 @@ impl Sheet {
     fn open(path: &Path) -> Result<Sheet, ImportError> {
         let name = path.display().to_string();
         let wrong = |source| ImportError::Csv { path: name.clone(), source };
-        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_path(path).map_err(wrong)?;
+        let bytes: Box<dyn Read> = match path.to_str().and_then(builtin) {
+            Some(text) => Box::new(text.map_err(|error| wrong(error.into()))?.as_bytes()),
+            None => Box::new(File::open(path).map_err(|error| wrong(error.into()))?),
+        };
+        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(bytes);
         let head = reader.headers().map_err(wrong)?.clone();
         Ok(Sheet { path: name, reader, head })
     }

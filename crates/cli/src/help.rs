@@ -26,7 +26,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
             "make-report",
         ],
     ),
-    ("Workload files", &["check", "explain", "accounts", "fmt", "lsp"]),
+    ("Workload files", &["workloads", "check", "explain", "accounts", "fmt", "lsp"]),
     ("Watch", &["mon", "udp2tcpd"]),
     ("Many hosts", &["agent", "fleet"]),
     ("Network", &["net", "aka", "msl_test", "polyprobe", "lab"]),

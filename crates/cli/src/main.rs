@@ -96,6 +96,8 @@ enum Command {
     LabelResults(cmd::labels::LabelArgs),
     /// Write the report of named logs (classic name: make_report)
     MakeReport(cmd::labels::MakeArgs),
+    /// List, show and copy the workloads, devices, bake-off plans and labs that are built into the program
+    Workloads(cmd::workloads::Args),
     /// Compile a workload, and show what it would do (classic name: pgl-test)
     #[command(visible_alias = "pgl-test")]
     Check(cmd::check::Args),
@@ -182,6 +184,7 @@ impl Command {
             Command::Import(args) => cmd::import::run(args),
             Command::LabelResults(args) => cmd::labels::label_results(args),
             Command::MakeReport(args) => cmd::labels::make_report(args),
+            Command::Workloads(args) => cmd::workloads::run(&args),
             Command::Check(args) => Ok(workload_command(cmd::check::run(&args))),
             Command::Accounts(args) => Ok(workload_command(cmd::accounts::run(&args))),
             Command::Explain(args) => Ok(workload_command(cmd::explain::run(&args))),

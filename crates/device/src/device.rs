@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use polygraph_assets::{EntryKind, SCHEME, locate};
+
 use crate::access_log::LogFormat;
 use crate::builtin;
 use crate::error::{Error, Result};
@@ -12,28 +14,6 @@ use crate::spec::{DeviceRole, Setting, Spec};
 const DESCRIPTION: &str = "device.toml";
 /// Directories of programs besides `PATH`, which lacks system programs for ordinary users.
 const SYSTEM_DIRECTORIES: [&str; 5] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin"];
-
-/// A directory of the built-in set: its name, and the name and text of each file.
-type Directory = (&'static str, &'static [(&'static str, &'static str)]);
-
-macro_rules! directory {
-    ($name:literal: $($file:literal),+) => {
-        ($name, &[$(($file, include_str!(concat!("../../../devices/", $name, "/", $file)))),+])
-    };
-}
-
-/// The built-in set, in the order of `polygraph devices`.
-const SET: &[Directory] = &[
-    directory!("squid": "device.toml", "squid.conf"),
-    directory!("trafficserver":
-        "device.toml", "runroot.yaml", "etc/records.config", "etc/storage.config", "etc/logging.yaml",
-        "etc/ip_allow.yaml"),
-    directory!("varnish": "device.toml", "main.vcl"),
-    directory!("nginx": "device.toml", "nginx.conf"),
-    directory!("nginx-forward": "device.toml", "nginx.conf"),
-    directory!("haproxy": "device.toml", "haproxy.cfg"),
-    directory!("haproxy-proxies": "device.toml", "haproxy.cfg"),
-];
 
 /// A device that can be started.
 #[derive(Clone, Debug)]
@@ -61,17 +41,23 @@ impl Device {
     /// If a description in the binary is invalid, which the tests exclude.
     pub fn set() -> Result<Vec<Device>> {
         let builtin = Device { name: builtin::NAME.into(), kind: Kind::Builtin };
-        std::iter::once(Ok(builtin)).chain(SET.iter().map(embedded)).collect()
+        let entries = polygraph_assets::entries().into_iter();
+        let set = entries.filter(|entry| entry.kind == EntryKind::Device).map(|entry| embedded(entry.name));
+        std::iter::once(Ok(builtin)).chain(set).collect()
     }
 
-    /// Finds a device of the built-in set by name, or reads a directory with a `device.toml`. `./squid` is a
-    /// directory, `squid` the device of the set.
+    /// Finds a device of the built-in set by name (`squid` or `builtin:squid`), or reads a directory with a
+    /// `device.toml`, for example `./squid`.
     ///
     /// # Errors
-    /// If there is no such device, or its description is invalid.
+    /// If there is no such device, its description is invalid, or the name may also be that of a directory.
     pub fn find(name: &str) -> Result<Device> {
         let set = Device::set()?;
-        if let Some(device) = set.iter().find(|device| device.name == name) {
+        let plain = name.strip_prefix(SCHEME).unwrap_or(name);
+        if let Some(device) = set.iter().find(|device| device.name == plain) {
+            if device.name != builtin::NAME {
+                locate(EntryKind::Device, name).map_err(|error| Error::Ambiguous(error.to_string()))?;
+            }
             return Ok(device.clone());
         }
         let directory = Path::new(name);
@@ -175,10 +161,11 @@ impl Device {
     }
 }
 
-fn embedded((name, files): &Directory) -> Result<Device> {
-    let find =
-        |wanted: &str| files.iter().find(|(file, _)| *file == wanted).map(|(_, text)| (*text).to_owned());
-    assemble(name, None, find)
+fn embedded(name: &str) -> Result<Device> {
+    assemble(name, None, |file| {
+        let text = polygraph_assets::builtin(&format!("{SCHEME}devices/{name}/{file}"))?;
+        text.ok().map(str::to_owned)
+    })
 }
 
 fn read(directory: &Path) -> Result<Device> {

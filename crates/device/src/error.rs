@@ -15,6 +15,9 @@ pub enum Error {
         /// The names of the set.
         known: String,
     },
+    /// The name is that of a device of the set and of a directory with a `device.toml`.
+    #[error("{0}")]
+    Ambiguous(String),
     /// A description is invalid.
     #[error("{path}: {problem}")]
     Description {

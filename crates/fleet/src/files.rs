@@ -2,6 +2,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use polygraph_assets::SCHEME;
+
 use crate::controller::RunFile;
 use crate::error::{FleetError, Result};
 use crate::names::RelativePath;
@@ -20,7 +22,8 @@ pub struct WorkloadFiles {
 }
 
 impl WorkloadFiles {
-    /// Finds the places of files below the deepest directory that contains all of them and `here`, where this process works.
+    /// Finds the places of files below the deepest directory that contains all of them and `here`, where this process works. Built-in
+    /// files are shipped only if the workload itself is built in; otherwise every agent has those that it includes.
     ///
     /// # Errors
     /// If a file does not exist, or the name of a file is not UTF-8.
@@ -31,6 +34,9 @@ impl WorkloadFiles {
         cfg_dirs: &[PathBuf],
     ) -> Result<WorkloadFiles> {
         let real = |path: &Path| here.join(path).canonicalize().map_err(FleetError::file(path));
+        if let Some(built_in) = config.to_str().and_then(|path| path.strip_prefix(SCHEME)) {
+            return built_in_files(built_in, others);
+        }
         let directory = here.canonicalize().map_err(FleetError::file(here))?;
         let config = real(config)?;
         let mut files = vec![config.clone()];
@@ -59,6 +65,25 @@ impl WorkloadFiles {
             cfg_dirs: dirs.iter().map(|dir| below(dir)).collect::<Result<_>>()?,
         })
     }
+}
+
+/// The files of a built-in workload, at their places in the source tree.
+fn built_in_files(config: &str, others: &[PathBuf]) -> Result<WorkloadFiles> {
+    let place = |path: &str| {
+        RelativePath::try_from(path.to_owned()).map_err(|error| FleetError::Usage(error.to_string()))
+    };
+    let mut files = vec![RunFile { source: format!("{SCHEME}{config}").into(), path: place(config)? }];
+    for other in others {
+        let Some(path) = other.to_str().and_then(|path| path.strip_prefix(SCHEME)) else {
+            let text = format!("{}: a built-in workload with files of this host cannot be shipped", other.display());
+            return Err(FleetError::Usage(text + ": copy the workload with `polygraph workloads copy`"));
+        };
+        let file = RunFile { source: other.clone(), path: place(path)? };
+        if !files.contains(&file) {
+            files.push(file);
+        }
+    }
+    Ok(WorkloadFiles { files, directory: place("")?, config: place(config)?, cfg_dirs: Vec::new() })
 }
 
 /// The deepest directory that contains both.
@@ -97,5 +122,17 @@ mod tests {
         let alone = WorkloadFiles::new(&root.join("here"), Path::new("own.pg"), &[], &[]).unwrap();
         assert_eq!((alone.directory.to_string(), alone.config.to_string()), (String::new(), "own.pg".into()));
         assert!(WorkloadFiles::new(&root, Path::new("missing.pg"), &[], &[]).is_err());
+    }
+
+    #[test]
+    fn built_in_files_keep_their_places() {
+        let config = Path::new("builtin:workloads/polymix-4.pg");
+        let part = PathBuf::from("builtin:workloads/include/benches.pg");
+        let found = WorkloadFiles::new(Path::new("."), config, &[config.into(), part.clone()], &[]).unwrap();
+        let places: Vec<String> = found.files.iter().map(|file| file.path.to_string()).collect();
+        assert_eq!(places, ["workloads/polymix-4.pg", "workloads/include/benches.pg"]);
+        assert_eq!(found.files[1].source, part);
+        assert_eq!(found.config.to_string(), "workloads/polymix-4.pg");
+        assert!(WorkloadFiles::new(Path::new("."), config, &["/etc/hosts".into()], &[]).is_err());
     }
 }

@@ -1,11 +1,11 @@
 //! Lab files: the description of a lab as the user writes it.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use polygraph_addr::{AddrRange, expand};
+use polygraph_assets::{EntryKind, is_builtin, join, locate, read_to_string};
 use polygraph_netsetup::IpPrefix;
 use polygraph_plan::values::{self, Unit};
 use serde::{Deserialize, Serialize};
@@ -59,7 +59,7 @@ pub struct LabFile {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadChoice {
-    /// The file; a relative path starts at the lab file.
+    /// The file, whose relative path starts at the lab file, or `builtin:` and the name of a built-in workload.
     pub config: PathBuf,
     /// Values of names in the workload, in the notation of `--set`.
     #[serde(default)]
@@ -133,8 +133,10 @@ impl LabFile {
     /// # Errors
     /// If it cannot be read, or is no lab file.
     pub fn read(path: &Path) -> Result<LabFile> {
-        let text = fs::read_to_string(path).map_err(LabError::file(path))?;
-        let place = std::path::absolute(path).map_err(LabError::file(path))?;
+        let text = read_to_string(path).map_err(LabError::file(path))?;
+        let place =
+            if is_builtin(path) { Ok(path.to_owned()) } else { std::path::absolute(path) };
+        let place = place.map_err(LabError::file(path))?;
         LabFile::parse(&text, &place)
             .map_err(|problem| LabError::Description { path: path.to_owned(), problem })
     }
@@ -146,6 +148,12 @@ impl LabFile {
     pub fn parse(text: &str, path: &Path) -> std::result::Result<LabFile, String> {
         let mut file: LabFile = toml::from_str(text).map_err(|error| error.to_string().trim().to_owned())?;
         path.clone_into(&mut file.path);
+        if let Some(choice) = &mut file.workload
+            && let Some(text) = choice.config.to_str().filter(|_| is_builtin(&choice.config))
+        {
+            let located = locate(EntryKind::Workload, text);
+            choice.config = located.map_err(|error| format!("workload.config: {error}"))?.into();
+        }
         file.check()?;
         Ok(file)
     }
@@ -168,7 +176,8 @@ impl LabFile {
     /// The path of the file's workload.
     pub fn workload_path(&self) -> Option<PathBuf> {
         let choice = self.workload.as_ref()?;
-        Some(self.path.parent().map_or_else(|| choice.config.clone(), |place| place.join(&choice.config)))
+        let place = self.path.parent().unwrap_or(Path::new(""));
+        Some(join(place, &choice.config))
     }
 
     fn check(&self) -> std::result::Result<(), String> {

@@ -163,6 +163,17 @@ pub trait Loader {
         Vec::new()
     }
 
+    /// The directory of files that every workload may include by their bare names. It is searched last.
+    fn library(&self) -> Option<&str> {
+        None
+    }
+
+    /// Whether a file belongs to the library. Such files do not include files of the working directory, which may
+    /// have the same names.
+    fn is_library(&self, _path: &str) -> bool {
+        false
+    }
+
     /// Checks that a file or directory that a workload names exists and is of this kind. By default nothing is
     /// checked.
     ///

@@ -319,6 +319,7 @@ impl DeviceReport {
 pub fn failure(error: Error) -> Failure {
     match error {
         Error::Unknown { .. }
+        | Error::Ambiguous(_)
         | Error::Description { .. }
         | Error::Template { .. }
         | Error::Setting { .. } => Failure::usage(error),

@@ -41,13 +41,53 @@ impl Environment for Machine {
     }
 }
 
+/// The directory with the parts of standard workloads, which all workloads may include.
+const LIBRARY: &str = "builtin:workloads/include";
+
+/// Reads workloads: files of this machine and built-in ones.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkloadLoader;
+
+impl Loader for WorkloadLoader {
+    fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        match polygraph_assets::builtin(path) {
+            Some(text) => text.map(|text| text.as_bytes().to_vec()),
+            None => DiskLoader.read(path),
+        }
+    }
+
+    fn list(&self, directory: &str) -> Vec<String> {
+        polygraph_assets::names_in(directory).unwrap_or_else(|| DiskLoader.list(directory))
+    }
+
+    fn library(&self) -> Option<&str> {
+        Some(LIBRARY)
+    }
+
+    fn is_library(&self, path: &str) -> bool {
+        path.starts_with(polygraph_assets::SCHEME)
+    }
+
+    fn run(&self, command: &str) -> io::Result<String> {
+        DiskLoader.run(command)
+    }
+}
+
 /// Reads workloads, and checks that the files they name can be used.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckingLoader;
 
 impl Loader for CheckingLoader {
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        DiskLoader.read(path)
+        WorkloadLoader.read(path)
+    }
+
+    fn library(&self) -> Option<&str> {
+        WorkloadLoader.library()
+    }
+
+    fn is_library(&self, path: &str) -> bool {
+        WorkloadLoader.is_library(path)
     }
 
     fn look(&self, kind: FileKind, path: &str) -> Result<(), String> {

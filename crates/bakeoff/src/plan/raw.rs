@@ -1,8 +1,9 @@
 //! Turns TOML into a valid plan.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use polygraph_assets::{EntryKind, is_builtin, join, locate};
 use polygraph_plan::values;
 use serde::Deserialize;
 
@@ -217,9 +218,20 @@ pub(super) fn parse(text: &str, path: &str, directory: &Path) -> Result<BakeoffP
     Ok(BakeoffPlan { title: raw.title, workload, rules, checks, devices })
 }
 
+/// The path of a workload: of a file at the plan, or of a built-in one, which is written as `builtin:NAME`.
+fn workload_path(directory: &Path, path: &str, place: &PlanPath<'_>) -> Result<PathBuf, PlanError> {
+    if !is_builtin(Path::new(path)) {
+        return Ok(join(directory, Path::new(path)));
+    }
+    let located = locate(EntryKind::Workload, path);
+    located.map(PathBuf::from).map_err(|error| place.wrong("config", error.to_string()))
+}
+
 fn workload(raw: &RawWorkload, place: &PlanPath<'_>, directory: &Path) -> Result<BakeoffWorkload, PlanError> {
     let file = match (&raw.config, &raw.rate) {
-        (Some(path), Some(rate)) => Some(WorkloadFile { path: directory.join(path), rate: rate.clone() }),
+        (Some(path), Some(rate)) => {
+            Some(WorkloadFile { path: workload_path(directory, path, place)?, rate: rate.clone() })
+        },
         (None, None) => None,
         (Some(_), None) => {
             return Err(place.wrong(
@@ -350,7 +362,7 @@ fn contestant(
         ));
     }
     let prices = raw.prices.iter().enumerate().map(|(index, line)| price(line, index, place));
-    let file = |path: &Option<String>| path.as_ref().map(|path| directory.join(path));
+    let file = |path: &Option<String>| path.as_ref().map(|path| join(directory, Path::new(path)));
     Ok(Contestant {
         name: raw.name.clone(),
         title: raw.title.clone().unwrap_or_else(|| raw.name.clone()),

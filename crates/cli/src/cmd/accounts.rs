@@ -4,12 +4,14 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
-use polygraph_pgl::{DiskLoader, compile};
+use polygraph_pgl::compile;
+use polygraph_runner::environment::WorkloadLoader;
 use polygraph_plan::accounts::{AccountFormat, Accounts};
 
 use super::check::show_findings;
 use crate::exit;
 use crate::options::SourceOptions;
+use crate::options::files::workload;
 
 /// Options of `accounts`.
 #[derive(Debug, Parser)]
@@ -25,7 +27,8 @@ Accounts from credentials() depend on the global seed, which must be that of the
 those of Web Polygraph 4."
 )]
 pub struct Args {
-    /// Workload file; `-` is standard input
+    /// Workload file, or the name of a built-in workload; `-` is standard input
+    #[arg(value_name = "FILE|NAME", value_parser = workload)]
     file: String,
     /// Format of the list
     #[arg(long, value_enum, default_value_t = Format::Htpasswd)]
@@ -69,7 +72,7 @@ pub fn run(args: &Args) -> io::Result<ExitCode> {
         (Format::Ldif, clear) => AccountFormat::Ldif { base: &args.base, clear },
         (Format::Plain, clear) => AccountFormat::Plain { clear },
     };
-    let compilation = compile(&args.file, &DiskLoader, &args.source.compiler(args.global_rng_seed));
+    let compilation = compile(&args.file, &WorkloadLoader, &args.source.compiler(args.global_rng_seed));
     let Some(workload) = &compilation.workload else {
         show_findings(&compilation)?;
         return Ok(ExitCode::FAILURE);

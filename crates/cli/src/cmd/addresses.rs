@@ -48,14 +48,14 @@ Examples:
 
 const PGL2IPS_EXAMPLES: &str = "\
 Examples:
-  polygraph pgl2ips --config polymix-4.pg --cfg_dirs include
+  polygraph pgl2ips --config polymix-4
   polygraph pgl2ips --config my.pg --host polyclt2                     one machine
   polygraph pgl2ips --config my.pg --host 172.16.101.62 --agent robot1 one kind of agents there
   polygraph pgl2ips --config my.pg --var polyclt2.ips                  one value";
 
 const DNS_EXAMPLES: &str = "\
 Examples:
-  polygraph dns-cfg --config polymix-4.pg --cfg_dirs include
+  polygraph dns-cfg --config polymix-4
   polygraph dns-cfg --zone bench.tst --addresses '10.16.129-130.1-126' --names 'w[1-252].bench.tst'";
 
 /// Options of `pmix2-ips` and `pmix3-ips`.

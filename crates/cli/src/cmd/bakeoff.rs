@@ -18,6 +18,7 @@ use polygraph_runner::{Failure, make_directory, write_file};
 
 use crate::exit::{self, Done};
 use crate::options::device::params_of;
+use crate::options::files::bakeoff_plan;
 use crate::options::values::resolve;
 use crate::output::{self, Progress};
 
@@ -35,14 +36,14 @@ const REACH: Duration = Duration::from_secs(5);
     rename_all = "snake_case",
     args_conflicts_with_subcommands = true,
     after_help = "Run the same command again to resume a series that was stopped or killed.\n\
-        Examples:\n  polygraph bakeoff bakeoffs/five-caches.toml\n  \
-        polygraph import data/bakeoff-1.csv\n  polygraph bakeoff report --out bakeoff.html"
+        Examples:\n  polygraph bakeoff five-caches\n  \
+        polygraph import bakeoff-1\n  polygraph bakeoff report --out bakeoff.html"
 )]
 pub struct Args {
     #[command(subcommand)]
     command: Option<Sub>,
-    /// Plan of the series (docs/bakeoff.md)
-    #[arg(value_name = "PLAN.toml", required = true)]
+    /// Plan of the series (docs/bakeoff.md), or the name of a built-in one
+    #[arg(value_name = "PLAN.toml", required = true, value_parser = bakeoff_plan)]
     plan: Option<PathBuf>,
     /// First delete all results of this device; repeatable
     #[arg(long, value_name = "NAME")]
@@ -216,7 +217,7 @@ fn report(args: &ReportArgs) -> Done {
     }
     if chosen.is_empty() {
         return Err(Failure::usage(format!(
-            "there are no results in {}: run `polygraph import data/bakeoff-1.csv` or `polygraph bakeoff PLAN.toml`",
+            "there are no results in {}: run `polygraph import bakeoff-1` or `polygraph bakeoff PLAN.toml`",
             args.runs.display()
         )));
     }

@@ -11,6 +11,7 @@ use polygraph_runner::environment::CheckingLoader;
 use polygraph_runner::preview::OfferedPreview;
 use serde_json::json;
 
+use crate::options::files::workload;
 use crate::options::{SourceOptions, VariantOptions};
 
 /// Options of `check`.
@@ -20,13 +21,14 @@ use crate::options::{SourceOptions, VariantOptions};
     after_help = "\
 Examples:
   polygraph check simple.pg
-  polygraph check polymix-4.pg --cfg_dirs include --set TheBench.peak_req_rate=1000/sec --set FillRate=500/sec \\
+  polygraph check polymix-4 --set TheBench.peak_req_rate=1000/sec --set FillRate=500/sec \\
       --set ProxyCacheSize=54GB --set \"DnsServers=['172.16.101.100:53']\"
 
 A short simulation of some of the robots and servers, with a cache that keeps everything, shows the offered hit ratio."
 )]
 pub struct Args {
-    /// Workload file; `-` is standard input
+    /// Workload file, or the name of a built-in workload; `-` is standard input
+    #[arg(value_name = "FILE|NAME", value_parser = workload)]
     file: String,
     #[command(flatten)]
     source: SourceOptions,

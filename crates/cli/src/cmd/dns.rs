@@ -24,7 +24,7 @@ const MAX_TTL: f64 = 2_147_483_647.0;
 #[command(
     rename_all = "snake_case",
     after_help = "Examples:\n  \
-        polygraph dns --config polymix-4.pg --cfg_dirs include --set TheBench.peak_req_rate=100/sec ...\n  \
+        polygraph dns --config polymix-4 --set TheBench.peak_req_rate=100/sec ...\n  \
         polygraph dns --listen 172.16.101.100:53 --config my.pg\n  \
         polygraph dns --extra www.example.com=10.0.0.5,10.0.0.6 --extra '*.dyn.example.com=10.0.0.7'\n\n\
         Name i of an address map has address i. A single name has all addresses in turn. Dynamic names become \

@@ -18,6 +18,7 @@ use polygraph_traffic::Distr;
 use serde_json::json;
 
 use crate::exit::{DISTORTED, Done, FAILED, SETUP};
+use crate::options::files::workload;
 use crate::options::make_test::DevicePath;
 use crate::options::values::{
     LocalAddressList, counts, host_port, local_addresses, optional_rate, ports, sizes, think, whole,
@@ -36,7 +37,7 @@ use crate::output;
     after_help = "Without a planned load, figures are judged for tests in general.\nExamples:\n  \
         polygraph doctor\n  \
         polygraph doctor --req_rate 5000/sec --robots 10000\n  \
-        polygraph doctor --config workloads/polymix-4.pg --side client --quick\n  \
+        polygraph doctor --config polymix-4 --side client --quick\n  \
         polygraph doctor --req_rate 5000/sec --fix; polygraph doctor --undo"
 )]
 pub struct Args {
@@ -88,8 +89,8 @@ pub struct Args {
     /// Address of the proxy under test
     #[arg(long, value_name = "HOST:PORT", value_parser = host_port, requires = "planned", help_heading = "Planned load")]
     proxy: Option<String>,
-    /// Workload file in PGL, instead of the options that describe the load
-    #[arg(long, value_name = "FILE", help_heading = "Planned load")]
+    /// Workload file in PGL, or the name of a built-in workload, instead of the options that describe the load
+    #[arg(long, value_name = "FILE|NAME", value_parser = workload, help_heading = "Planned load")]
     config: Option<String>,
     #[command(flatten, next_help_heading = "Planned load")]
     source: SourceOptions,

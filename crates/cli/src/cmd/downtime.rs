@@ -26,7 +26,7 @@ const DARK: &str = "dark";
     mut_arg("stats_cycle", |arg| arg.default_value("100msec")),
     after_help = "Example, Squid with a cache on disk, which survives the failure:\n  \
         polygraph downtime --device squid --device_opt disk=1GB --device_opt mem=1MB --req_rate 100/sec\n\
-        A workload file needs a phase called `dark`, like the one in workloads/downtime-2.pg."
+        A workload file needs a phase called `dark`, like the one in `polygraph workloads show downtime-2`."
 )]
 pub struct Args {
     #[command(flatten)]

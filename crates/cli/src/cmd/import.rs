@@ -9,17 +9,19 @@ use polygraph_runner::{Failure, make_directory};
 
 use super::bakeoff::{BAKEOFFS, IMPORTED};
 use crate::exit::Done;
+use crate::options::files::published_results;
 use crate::output;
 
 /// Options of `import`.
 #[derive(Parser, Debug)]
 #[command(
     rename_all = "snake_case",
-    after_help = "The directory data/ has the results of the bake-off of 1999:\n  polygraph import data/bakeoff-1.csv\n  polygraph bakeoff report --out bakeoff.html"
+    after_help = "The results of the bake-off of 1999 are built in:\n  polygraph import bakeoff-1\n  polygraph bakeoff report --out bakeoff.html"
 )]
 pub struct Args {
-    /// Results as CSV. NAME-products.csv and NAME-equipment.csv in the same directory are read, too
-    #[arg(value_name = "NAME.csv")]
+    /// Results as CSV, or the name of built-in ones. NAME-products.csv and NAME-equipment.csv in the same directory are read,
+    /// too
+    #[arg(value_name = "NAME.csv", value_parser = published_results)]
     file: PathBuf,
     /// Directory of results
     #[arg(long, value_name = "DIR", default_value = "runs")]
@@ -38,7 +40,7 @@ pub fn run(args: Args) -> Done {
     let files = published::files(&args.file);
     for file in &files {
         let to = place.join(file.file_name().unwrap_or_default());
-        std::fs::copy(file, &to)
+        polygraph_assets::copy(file, &to)
             .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", to.display())))?;
     }
     let points: usize = entries.iter().map(|entry| entry.points.len()).sum();

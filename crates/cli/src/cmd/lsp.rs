@@ -4,6 +4,7 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
+use polygraph_runner::environment::WorkloadLoader;
 
 /// Options of `lsp`.
 #[derive(Debug, Parser)]
@@ -21,6 +22,6 @@ pub struct Args {
 pub fn run(args: Args) -> io::Result<ExitCode> {
     let stdin = io::stdin().lock();
     let stdout = io::stdout().lock();
-    let clean = polygraph_pgl::lsp::serve(stdin, stdout, args.cfg_dirs)?;
+    let clean = polygraph_pgl::lsp::serve(stdin, stdout, &WorkloadLoader, args.cfg_dirs)?;
     Ok(if clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -33,3 +33,4 @@ pub mod server;
 pub mod simulate;
 pub mod try_run;
 pub mod udp2tcpd;
+pub mod workloads;

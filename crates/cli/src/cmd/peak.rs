@@ -40,7 +40,7 @@ const RATE: &str = "{rate}";
     after_help = "Takes the options of `run`. Each step is a run with its own result directory. Examples:\n  \
         polygraph peak --device squid --device_opt mem=1GB\n  \
         polygraph peak --proxy 127.0.0.1:3128 --from 200/sec --most 5000/sec --goal 5min\n  \
-        polygraph peak --device squid --config workloads/polymix-1.pg --scale 1/30 --set ReqRate={rate}\n  \
+        polygraph peak --device squid --config polymix-1 --scale 1/30 --set ReqRate={rate}\n  \
         polygraph peak --resume runs/peak-2026-11-21T10-00-00"
 )]
 pub struct Args {

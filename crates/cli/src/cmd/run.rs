@@ -27,8 +27,8 @@ use crate::output::{self, RunConsole, notify};
     after_help = "The defaults are those of PolyMix-1: 80 % of the replies are cachable, 55 % hits are offered, the mean reply size is 13 KB, \
         and the mean think time of servers is 3 s.\nExamples:\n  \
         polygraph run --proxy 127.0.0.1:3128 --req_rate 100/sec --goal 5min\n  \
-        polygraph run --device squid --device_opt mem=1GB --config workloads/polymix-1.pg --set ReqRate=100/sec\n  \
-        polygraph run workloads/polymix-4.pg --fleet nats://10.0.0.9:4222 --proxy 10.0.0.1:3128",
+        polygraph run --device squid --device_opt mem=1GB --config polymix-1 --set ReqRate=100/sec\n  \
+        polygraph run polymix-4 --fleet nats://10.0.0.9:4222 --proxy 10.0.0.1:3128",
     mut_arg("fleet", |arg| arg.conflicts_with_all(WITHOUT_FLEET))
 )]
 pub struct Args {

@@ -12,6 +12,7 @@ use polygraph_stats::{EndReason, Side};
 
 use crate::exit::{self, Done};
 use crate::options::common::command_line;
+use crate::options::files::workload;
 use crate::options::make_test;
 use crate::options::values::{cycle, device_model, optional_time, whole, yes_no};
 use crate::options::{
@@ -26,11 +27,11 @@ use crate::output::{self, ClassicConsole, notify};
     rename_all = "snake_case",
     after_help = "Robots and servers are those of `run`. Clock, network and device are models.\n\
         Example:\n  \
-        polygraph simulate workloads/polymix-1.pg --set ReqRate=50/sec --scale 1/60 --device lru:64MB"
+        polygraph simulate polymix-1 --set ReqRate=50/sec --scale 1/60 --device lru:64MB"
 )]
 pub struct Args {
-    /// Workload file in PGL
-    #[arg(value_name = "FILE")]
+    /// Workload file in PGL, or the name of a built-in workload
+    #[arg(value_name = "FILE|NAME", value_parser = workload)]
     file: String,
     /// Model of the device: none, ideal (a cache that keeps everything), or a replacement policy with a cache size: lru:4GB
     /// or fifo:4GB. Optional parameters are the time that the device needs for hits and for other

@@ -8,9 +8,10 @@
 //! | `--cool\_phase 1min` | `--cool_phase 1min` |
 //! | `polysrv--port 80` | `polysrv --port 80` |
 //!
-//! `polygraph run FILE.pg` is short for `polygraph run --config FILE.pg`.
+//! `polygraph run FILE.pg` is short for `polygraph run --config FILE.pg`; the file may be the name of a built-in workload.
 
 use clap::Command;
+use polygraph_assets::{EntryKind, SCHEME, find};
 
 use super::programs::{CLASSIC, WITHOUT_ARGUMENTS};
 
@@ -66,9 +67,10 @@ pub fn modernize(words: Vec<String>, cli: &Command) -> (Vec<String>, Vec<Correct
     (out, corrections)
 }
 
-/// Whether a word names a workload file by itself.
+/// Whether a word names a workload by itself: a file or a built-in one.
 fn is_workload(word: &str) -> bool {
-    word.ends_with(".pg") && !word.starts_with(['-', '–'])
+    let is_path = word.ends_with(".pg") && !word.starts_with(['-', '–']);
+    is_path || find(EntryKind::Workload, word.strip_prefix(SCHEME).unwrap_or(word)).is_some()
 }
 
 fn options_of(words: &[String], known: &[String]) -> (Vec<String>, Vec<Correction>) {
@@ -166,6 +168,8 @@ mod tests {
         for (given, expected) in [
             ("polygraph run x.pg --no_proxy", "polygraph run --config x.pg --no_proxy"),
             ("polygraph run --config x.pg", "polygraph run --config x.pg"),
+            ("polygraph run polymix-4 --no_proxy", "polygraph run --config polymix-4 --no_proxy"),
+            ("polygraph run builtin:simple", "polygraph run --config builtin:simple"),
             ("polygraph check x.pg", "polygraph check x.pg"),
         ] {
             let words = given.split(' ').map(str::to_owned).collect();

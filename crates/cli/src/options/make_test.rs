@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use polygraph_origin::ServerProfile;
 use polygraph_pgl::render::Style;
-use polygraph_pgl::{DiskLoader, compile};
+use polygraph_pgl::compile;
 use polygraph_plan::{BenchNeeds, Endpoint, Schedule, ServerGroup, Test, TestShare, lower};
 use polygraph_robot::{Field, Load, Profile, Rules, Server, Verify};
 use polygraph_runner::Failure;
-use polygraph_runner::environment::Machine;
+use polygraph_runner::environment::{Machine, WorkloadLoader};
 use polygraph_traffic::{Behavior, Catalog, ContentKind, Distr, PopModel, Seed, Selector};
 
 use super::values::resolve;
@@ -230,7 +230,7 @@ pub fn of_workload(
     sharing: (Option<bool>, bool),
     global_seed: u64,
 ) -> Result<Test, Failure> {
-    let compilation = compile(file, &DiskLoader, &source.compiler(global_seed));
+    let compilation = compile(file, &WorkloadLoader, &source.compiler(global_seed));
     compilation.script_output.iter().for_each(|line| output::print(&format!("script output: {line}\n")));
     output::note_raw(&compilation.render(Style::Plain));
     let Some(mut workload) = compilation.workload else {

@@ -9,6 +9,7 @@ pub mod criteria;
 pub mod device;
 pub mod dump;
 pub mod expect;
+pub mod files;
 pub mod fleet;
 pub mod live;
 pub mod make_test;

@@ -2,9 +2,11 @@
 
 use clap::Args;
 use polygraph_pgl::render::Style;
-use polygraph_pgl::{Compat, DiskLoader, Options, Workload, compile};
+use polygraph_pgl::{Compat, Options, Workload, compile};
 use polygraph_runner::Failure;
+use polygraph_runner::environment::WorkloadLoader;
 
+use super::files::workload;
 use super::values::{scale, setting, yes_no};
 use crate::output;
 
@@ -62,8 +64,9 @@ pub struct VariantOptions {
     mut_arg("compat", |arg| arg.requires("config")),
 )]
 pub struct ConfigOptions {
-    /// Workload file in PGL, instead of the options that describe load and content
-    #[arg(long, value_name = "FILE")]
+    /// Workload file in PGL, or the name of a built-in workload (`polygraph workloads`), instead of the options that describe load
+    /// and content
+    #[arg(long, value_name = "FILE|NAME", value_parser = workload)]
     pub config: Option<String>,
     #[command(flatten)]
     pub source: SourceOptions,
@@ -80,8 +83,8 @@ pub struct ConfigOptions {
 #[derive(Args, Clone, Debug)]
 #[command(rename_all = "snake_case")]
 pub struct AddressWorkloadOptions {
-    /// Workload file in PGL; `-` is standard input
-    #[arg(long, value_name = "FILE")]
+    /// Workload file in PGL, or the name of a built-in workload; `-` is standard input
+    #[arg(long, value_name = "FILE|NAME", value_parser = workload)]
     pub config: Option<String>,
     #[command(flatten)]
     pub source: SourceOptions,
@@ -95,7 +98,7 @@ impl AddressWorkloadOptions {
     pub fn load(&self) -> Result<Workload, Failure> {
         let missing = || Failure::usage("there is no workload: add --config FILE");
         let file = self.config.as_deref().ok_or_else(missing)?;
-        let compilation = compile(file, &DiskLoader, &self.source.compiler(Options::default().global_seed));
+        let compilation = compile(file, &WorkloadLoader, &self.source.compiler(Options::default().global_seed));
         output::note_raw(&compilation.render(Style::Plain));
         compilation.workload.ok_or_else(|| Failure::data(anyhow::anyhow!("{file} does not compile")))
     }

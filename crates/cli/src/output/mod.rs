@@ -48,6 +48,23 @@ pub fn print(text: &str) {
     let _ = std::io::stdout().lock().write_all(text.as_bytes());
 }
 
+/// The version of what commands print as JSON (docs/json.md). It is incremented when a field changes its meaning or goes
+/// away; new fields do not change it.
+pub const JSON_SCHEMA: u32 = 1;
+
+/// Prints an object as JSON, with the version of its schema as the first field.
+pub fn print_json(object: &serde_json::Value) {
+    print(&format!("{:#}\n", with_schema(object)));
+}
+
+/// An object with the version of the schema as its first field.
+pub fn with_schema(object: &serde_json::Value) -> serde_json::Value {
+    let mut fields = serde_json::Map::new();
+    fields.insert("schema".to_owned(), JSON_SCHEMA.into());
+    fields.extend(object.as_object().into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
+    fields.into()
+}
+
 /// Prints a result that `write` produces piece by piece.
 ///
 /// # Errors

@@ -7,6 +7,7 @@ mod addr_cmds;
 mod addresses;
 mod aka;
 mod bakeoff;
+mod builtin_files;
 mod classic;
 mod compare;
 mod detection;

@@ -158,8 +158,15 @@ impl Bus {
     /// If the file cannot be read, or the server refuses it.
     pub async fn put_file(&self, bucket: &str, object: &str, path: &Path) -> Result<u64> {
         let bucket = self.bucket(bucket).await?;
-        let mut file = File::open(path).await.map_err(FleetError::file(path))?;
-        let stored = bucket.put(object, &mut file).await.map_err(|error| nats(causes(&error)))?;
+        let built_in = path.to_str().and_then(polygraph_assets::builtin);
+        let stored = match built_in {
+            Some(text) => bucket.put(object, &mut text.map_err(FleetError::file(path))?.as_bytes()).await,
+            None => {
+                let mut file = File::open(path).await.map_err(FleetError::file(path))?;
+                bucket.put(object, &mut file).await
+            }
+        };
+        let stored = stored.map_err(|error| nats(causes(&error)))?;
         Ok(stored.size as u64)
     }
 

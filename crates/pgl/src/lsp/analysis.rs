@@ -18,6 +18,8 @@ pub struct Analysis {
     pub references: Vec<Reference>,
     /// Directories in which included files are searched.
     pub search_path: Vec<String>,
+    /// The texts that come from the library of the loader, which an editor can neither show nor change.
+    library: Vec<FileId>,
 }
 
 impl Analysis {
@@ -29,17 +31,26 @@ impl Analysis {
         let mut out = Diagnostics::new(options.limits.findings);
         let main = sources.add(path, text, None);
         let tokens = syntax::preprocess::preprocess(main, &mut sources, loader, &options, &mut out);
+        let of_library = |(index, file): (usize, &SourceFile)| {
+            loader.is_library(&file.name).then_some(FileId(index as u32))
+        };
+        let library = sources.files().iter().enumerate().filter_map(of_library).collect();
         let body = syntax::parse(&tokens, &sources, &mut out);
         if out.has_errors() {
             let mut quiet = Diagnostics::new(0);
             let (program, references) = check::check(&body, &[], &mut quiet);
-            return Self { sources, findings: out.finish(), program, references, search_path };
+            return Self { sources, findings: out.finish(), program, references, search_path, library };
         }
         let (program, references) = check::check(&body, &[], &mut out);
         let outcome = eval::run(&program, &sources, loader, &options, &mut out);
         let kept = program.clone();
         let _ = workload::build(program, &outcome, (&sources, loader), &options, &mut out);
-        Self { sources, findings: out.finish(), program: kept, references, search_path }
+        Self { sources, findings: out.finish(), program: kept, references, search_path, library }
+    }
+
+    /// Whether a text comes from the library.
+    pub fn is_library(&self, file: FileId) -> bool {
+        self.library.contains(&file)
     }
 
     /// The document itself.

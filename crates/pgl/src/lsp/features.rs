@@ -37,6 +37,7 @@ pub fn diagnostics(analysis: &Analysis) -> Vec<Json> {
             let related: Vec<Json> = finding
                 .labels
                 .iter()
+                .filter(|label| !analysis.is_library(label.span.file))
                 .map(|label| json!({ "location": location(analysis, label.span), "message": label.text }))
                 .collect();
             json!({
@@ -118,15 +119,20 @@ fn call_doc(call: Builtin) -> String {
 /// The declaration of the variable under the cursor.
 pub fn definition(analysis: &Analysis, offset: u32) -> Json {
     match analysis.reference_at(offset).map(|reference| &reference.target) {
-        Some(Symbol::Var(var)) => location(analysis, analysis.program.vars[var.0 as usize].span),
+        Some(Symbol::Var(var)) => {
+            let span = analysis.program.vars[var.0 as usize].span;
+            if analysis.is_library(span.file) { Json::Null } else { location(analysis, span) }
+        }
         // An include leads to the file.
         _ => {
-            let included = analysis.sources.files().iter().find(|file| {
-                file.included_from
-                    .is_some_and(|from| from.file == FileId(0) && from.start <= offset && offset <= from.end)
+            let included = analysis.sources.files().iter().enumerate().find(|(index, file)| {
+                !analysis.is_library(FileId(*index as u32))
+                    && file.included_from.is_some_and(|from| {
+                        from.file == FileId(0) && from.start <= offset && offset <= from.end
+                    })
             });
             match included {
-                Some(file) => {
+                Some((_, file)) => {
                     let start = json!({ "line": 0, "character": 0 });
                     json!({ "uri": uri_of(&file.name), "range": { "start": start, "end": start } })
                 }

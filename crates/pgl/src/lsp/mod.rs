@@ -18,17 +18,23 @@ use serde_json::{Value as Json, json};
 
 use crate::lsp::analysis::Analysis;
 use crate::lsp::position::{path_of, range_of};
-use crate::source::{DiskLoader, Loader};
+use crate::source::Loader;
 
 /// The largest size of a message in bytes.
 const MAX_MESSAGE: usize = 128 << 20;
 
-/// Serves one client until it sends `exit` or closes the stream. True if it sent `shutdown` before.
+/// Serves one client until it sends `exit` or closes the stream. True if it sent `shutdown` before. Files that the
+/// editor has not opened are read by `files`.
 ///
 /// # Errors
 /// If a stream fails.
-pub fn serve(input: impl BufRead, output: impl Write, search_path: Vec<String>) -> io::Result<bool> {
-    let mut server = Server { output, documents: HashMap::new(), search_path, shutdown: false };
+pub fn serve(
+    input: impl BufRead,
+    output: impl Write,
+    files: &dyn Loader,
+    search_path: Vec<String>,
+) -> io::Result<bool> {
+    let mut server = Server { output, documents: HashMap::new(), files, search_path, shutdown: false };
     let mut input = input;
     loop {
         match read(&mut input)? {
@@ -100,17 +106,20 @@ fn read(input: &mut impl BufRead) -> io::Result<Incoming> {
     })
 }
 
-struct Server<W> {
+struct Server<'a, W> {
     output: W,
     /// Texts of open documents by URI.
     documents: HashMap<String, String>,
+    /// Reads all other files.
+    files: &'a dyn Loader,
     search_path: Vec<String>,
     shutdown: bool,
 }
 
-/// Loads files as the editor shows them, which may be newer than those on disk.
+/// Loads files as the editor shows them, which may be newer than those that `files` reads.
 struct EditorLoader<'a> {
     documents: &'a HashMap<String, String>,
+    files: &'a dyn Loader,
 }
 
 impl Loader for EditorLoader<'_> {
@@ -118,16 +127,24 @@ impl Loader for EditorLoader<'_> {
         let open = self.documents.iter().find(|(uri, _)| path_of(uri).as_deref() == Some(path));
         match open {
             Some((_, text)) => Ok(text.clone().into_bytes()),
-            None => DiskLoader.read(path),
+            None => self.files.read(path),
         }
     }
 
     fn list(&self, directory: &str) -> Vec<String> {
-        DiskLoader.list(directory)
+        self.files.list(directory)
+    }
+
+    fn library(&self) -> Option<&str> {
+        self.files.library()
+    }
+
+    fn is_library(&self, path: &str) -> bool {
+        self.files.is_library(path)
     }
 }
 
-impl<W: Write> Server<W> {
+impl<W: Write> Server<'_, W> {
     fn send(&mut self, message: &Json) -> io::Result<()> {
         let body = message.to_string();
         write!(self.output, "Content-Length: {}\r\n\r\n{body}", body.len())?;
@@ -207,7 +224,7 @@ impl<W: Write> Server<W> {
     }
 
     fn loader(&self) -> EditorLoader<'_> {
-        EditorLoader { documents: &self.documents }
+        EditorLoader { documents: &self.documents, files: self.files }
     }
 
     fn rename(&self, params: &Json) -> Result<Json, Json> {

@@ -86,6 +86,7 @@ pub fn references(analysis: &Analysis, offset: u32, with_declaration: bool) -> J
     };
     let found = uses(analysis, &reference.target);
     let found = found.into_iter().filter(|used| with_declaration || Some(used.span) != declared);
+    let found = found.filter(|used| !analysis.is_library(used.span.file));
     json!(found.map(|used| location(analysis, used.span)).collect::<Vec<_>>())
 }
 
@@ -102,6 +103,14 @@ impl Loader for Changed<'_> {
             None => self.loader.read(path),
         }
     }
+
+    fn library(&self) -> Option<&str> {
+        self.loader.library()
+    }
+
+    fn is_library(&self, path: &str) -> bool {
+        self.loader.is_library(path)
+    }
 }
 
 /// Renames the variable under the cursor. The error says why that is not possible.
@@ -117,6 +126,9 @@ pub fn rename(analysis: &Analysis, offset: u32, name: &str, loader: &dyn Loader)
     let mut spans: BTreeMap<u32, Vec<Span>> = BTreeMap::new();
     for used in &found {
         spans.entry(used.span.file.0).or_default().push(used.span);
+    }
+    if found.iter().any(|used| analysis.is_library(used.span.file)) {
+        return Err("this name is used in a built-in file, which cannot be changed".to_owned());
     }
     if !stays_the_same(analysis, &spans, found.len(), name, loader) {
         return Err(format!("`{name}` means something else at one of these places"));

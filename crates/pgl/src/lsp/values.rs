@@ -22,7 +22,8 @@ pub fn included(analysis: &Analysis, text: &str, loader: &dyn Loader) -> Option<
     let mut names: Vec<String> = Vec::new();
     let beside = analysis.main().name.rsplit_once('/').map_or(".", |(folder, _)| folder).to_owned();
     let within = format!("{beside}/include");
-    for root in analysis.search_path.iter().chain([&beside, &within]) {
+    let library = loader.library().map(str::to_owned);
+    for root in analysis.search_path.iter().chain([&beside, &within]).chain(&library) {
         names.extend(loader.list(&format!("{root}/{folder}")));
     }
     names.sort_unstable();

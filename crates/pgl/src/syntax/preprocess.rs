@@ -223,7 +223,8 @@ pub fn directive(words: &str) -> Directive {
 }
 
 /// Searches a file: by its name as written, in each directory of the search path, beside the file `from` that
-/// includes it, and in the directory `include` there, where the standard workloads have their parts.
+/// includes it, in the directory `include` there, where the standard workloads have their parts, and in the library
+/// of the loader. Files of the library are not included by names in the working directory.
 ///
 /// # Errors
 /// A diagnostic that lists the paths that were tried; the caller adds the position of the directive.
@@ -233,7 +234,7 @@ pub fn find(
     loader: &dyn Loader,
     options: &Options,
 ) -> Result<(String, String), Box<Diagnostic>> {
-    let absolute = name.starts_with('/') || name == "-";
+    let absolute = name.starts_with('/') || name == "-" || loader.is_library(name);
     let beside = from.and_then(|from| Some(from.rsplit_once('/')?.0));
     let dirs = options
         .search_path
@@ -241,8 +242,10 @@ pub fn find(
         .map(|dir| dir.trim_end_matches('/').to_owned())
         .chain(beside.map(str::to_owned))
         .chain(from.map(|_| beside.map_or_else(|| "include".to_owned(), |dir| format!("{dir}/include"))))
+        .chain(from.and(loader.library()).map(str::to_owned))
         .filter(|_| !absolute);
-    let mut tried = vec![name.to_owned()];
+    let of_library = from.is_some_and(|from| loader.is_library(from));
+    let mut tried = if of_library && !absolute { Vec::new() } else { vec![name.to_owned()] };
     for dir in dirs {
         let path = format!("{dir}/{name}");
         if !tried.contains(&path) {
@@ -269,7 +272,7 @@ pub fn find(
     for path in &tried {
         finding = finding.note(format!("tried `{path}`"));
     }
-    if options.search_path.is_empty() && !absolute {
+    if options.search_path.is_empty() && !absolute && !of_library {
         finding = finding.help("name the directories to search with --cfg_dirs");
     }
     Err(Box::new(finding))

@@ -1,5 +1,6 @@
 //! A short run of what the fuzz target does.
 
+use polygraph_pgl::DiskLoader;
 use polygraph_pgl::lsp::serve;
 use serde_json::json;
 
@@ -47,7 +48,7 @@ fn edit(text: &str) {
         format!("Content-Length: {}\r\n\r\n{body}", body.len())
     });
     let mut replies = Vec::new();
-    let clean = serve(framed.collect::<String>().as_bytes(), &mut replies, Vec::new());
+    let clean = serve(framed.collect::<String>().as_bytes(), &mut replies, &DiskLoader, Vec::new());
     assert_eq!(clean.ok(), Some(true));
     assert_eq!(String::from_utf8_lossy(&replies).matches("\"id\":").count(), asked.len() + 1);
 }

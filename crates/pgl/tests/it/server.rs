@@ -2,6 +2,7 @@
 
 use std::io::Cursor;
 
+use polygraph_pgl::DiskLoader;
 use polygraph_pgl::lsp::serve;
 use serde_json::{Value, json};
 
@@ -15,7 +16,7 @@ fn exchange(messages: &[String]) -> Vec<Value> {
     let framed = messages.iter().map(|body| format!("Content-Length: {}\r\n\r\n{body}", body.len()));
     let input: Vec<u8> = framed.collect::<String>().into_bytes();
     let mut output = Vec::new();
-    let clean = serve(Cursor::new(input), &mut output, Vec::new()).expect("no broken stream");
+    let clean = serve(Cursor::new(input), &mut output, &DiskLoader, Vec::new()).expect("no broken stream");
     assert!(clean, "the session ended in order");
     let text = String::from_utf8(output).expect("text");
     let bodies =

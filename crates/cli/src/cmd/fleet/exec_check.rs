@@ -10,7 +10,7 @@ use polygraph_runner::Failure;
 use super::{FleetTarget, version, workload};
 use crate::exit::{Done, FAILED};
 use crate::options::fleet::failure;
-use crate::options::{SourceOptions, VariantOptions, make_test};
+use crate::options::{SourceOptions, VariantOptions, files, make_test};
 use crate::output;
 
 /// Options of `fleet exec-check`.
@@ -19,8 +19,8 @@ use crate::output;
 pub struct ExecCheckArgs {
     #[command(flatten)]
     target: FleetTarget,
-    /// Workload file in PGL
-    #[arg(long, value_name = "FILE")]
+    /// Workload file in PGL, or the name of a built-in workload
+    #[arg(long, value_name = "FILE|NAME", value_parser = files::workload)]
     config: String,
     #[command(flatten)]
     source: SourceOptions,

@@ -24,7 +24,7 @@ use crate::options::values::duration;
     rename_all = "snake_case",
     after_help = "Runs are `polygraph run FILE.pg --fleet URL`. Examples:\n  \
         polygraph fleet ls --fleet nats://127.0.0.1:4222\n  \
-        polygraph fleet exec-check --fleet nats://127.0.0.1:4222 --config polymix-4.pg\n  \
+        polygraph fleet exec-check --fleet nats://127.0.0.1:4222 --config polymix-4\n  \
         polygraph fleet logs runs/run-2026-11-23T12-00-00 --fleet nats://127.0.0.1:4222"
 )]
 pub struct Args {

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use jiff::Zoned;
 use polygraph_fleet::files::WorkloadFiles;
 use polygraph_fleet::{FleetRun, LostPolicy, RunId};
-use polygraph_pgl::{DiskLoader, compile};
+use polygraph_pgl::compile;
 use polygraph_runner::Failure;
+use polygraph_runner::environment::WorkloadLoader;
 
 use crate::options::fleet::failure;
 use crate::options::{SourceOptions, VariantOptions};
@@ -24,14 +25,15 @@ pub fn run_of(
     if config == "-" {
         return Err(Failure::usage("a fleet needs a workload in a file: standard input cannot be shipped"));
     }
-    let compilation = compile(config, &DiskLoader, &source.compiler(global_seed));
+    let compilation = compile(config, &WorkloadLoader, &source.compiler(global_seed));
+    let built_in = polygraph_assets::is_builtin(Path::new(config));
     // What commands print is a source, too, but not a file.
     let others: Vec<PathBuf> = compilation
         .sources
         .files()
         .iter()
         .map(|file| PathBuf::from(&file.name))
-        .filter(|path| path.is_file())
+        .filter(|path| if built_in { polygraph_assets::is_file(path) } else { path.is_file() })
         .collect();
     let dirs: Vec<PathBuf> = source.cfg_dirs.iter().map(PathBuf::from).collect();
     let here = std::env::current_dir().map_err(Failure::setup)?;

@@ -9,6 +9,7 @@ use polygraph_runner::Failure;
 
 use super::{failure, require_root, target};
 use crate::exit::Done;
+use crate::options::files::lab;
 
 /// Options of `lab exec`.
 #[derive(Args, Debug)]
@@ -19,6 +20,7 @@ use crate::exit::Done;
 )]
 pub struct ExecArgs {
     /// Name of the lab, or its file
+    #[arg(value_parser = lab)]
     lab: String,
     /// Name of the host
     host: String,

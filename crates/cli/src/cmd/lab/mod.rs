@@ -17,7 +17,7 @@ use crate::exit::Done;
 #[command(
     rename_all = "snake_case",
     after_help = "Labs need root. Examples:\n  \
-        polygraph lab up labs/polymix-3.toml --set TheBench.peak_req_rate=20/sec\n  \
+        polygraph lab up polymix-3 --set TheBench.peak_req_rate=20/sec\n  \
         polygraph lab run polymix-3 --no_proxy --scale 1/120\n  \
         polygraph lab run polymix-3 --device squid --device_opt mem=64MB --scale 1/120\n  \
         polygraph lab exec polymix-3 clt1 -- ping -c 3 10.16.129.1\n  \

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use polygraph_assets::EntryKind;
 use polygraph_device::Device;
-use polygraph_lab::{Lab, LabDirectory, LabRole, LabRun, LabRunEvent, LabWorkload};
+use polygraph_lab::{Lab, LabDirectory, LabError, LabRole, LabRun, LabRunEvent, LabWorkload};
 use polygraph_plan::Test;
 use polygraph_runner::device::DeviceUnderTest;
 use polygraph_runner::{Expectations, Failure, RunResult};
@@ -16,6 +17,7 @@ use super::{failure, require_root};
 use crate::exit::{self, Done};
 use crate::options::common::command_line;
 use crate::options::device::params_of;
+use crate::options::files::lab;
 use crate::options::values::{host_port, key_value, whole};
 use crate::options::{ExpectOptions, VariantOptions, make_test};
 use crate::output::{self, notify};
@@ -25,13 +27,14 @@ use crate::output::{self, notify};
 #[command(
     rename_all = "snake_case",
     after_help = "The exit code is that of `run`. Examples:\n  \
-        polygraph lab run labs/polymix-3.toml --no_proxy --set TheBench.peak_req_rate=20/sec --scale 1/120\n  \
+        polygraph lab run builtin:polymix-3 --no_proxy --set TheBench.peak_req_rate=20/sec --scale 1/120\n  \
         polygraph lab run webaxe-4 --device varnish --device_opt mem=64MB\n  \
         polygraph lab run polymix-3 --proxy 10.16.0.1:3128    # one that runs there already, started with `lab exec`"
 )]
 pub struct RunArgs {
-    /// Name of a lab that is up, or a lab file. A lab that is not up is made for this run
-    #[arg(value_name = "NAME|LAB.toml")]
+    /// Name of a lab that is up, a lab file, or `builtin:` and the name of a built-in lab. A lab that is not up is made for this
+    /// run
+    #[arg(value_name = "NAME|LAB.toml", value_parser = lab)]
     lab: String,
     /// Start this device on the device's host: a name from `polygraph devices`, or a directory with a device description.
     /// Default: as the lab file says
@@ -99,13 +102,23 @@ pub fn run(args: RunArgs) -> Done {
     }
 }
 
+/// Why a lab cannot be read. A built-in lab of this name needs another command.
+fn not_up(error: LabError, name: &str) -> Failure {
+    if matches!(error, LabError::NotUp { .. }) && polygraph_assets::find(EntryKind::Lab, name).is_some() {
+        return Failure::usage(format!(
+            "the lab {name} is not up: make it with `polygraph lab up {name}`, or write `builtin:{name}` to make it for this run"
+        ));
+    }
+    failure(error)
+}
+
 impl RunArgs {
     /// Runs the test, in a lab that is made for it unless it is up.
     fn measure(&self, expectations: &Expectations) -> Result<RunResult, Failure> {
         let name = name(&self.lab)?;
         let directory = LabDirectory::of_system();
         if !is_file(&self.lab) || directory.names().contains(&name) {
-            let lab = directory.read(&name).map_err(failure)?.lab;
+            let lab = directory.read(&name).map_err(|error| not_up(error, &name))?.lab;
             return self.measure_in(&lab, expectations);
         }
         let lab = describe(Path::new(&self.lab), None, &self.workload, false)?;

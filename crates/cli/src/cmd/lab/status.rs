@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::{failure, require_root, target};
 use crate::exit::{Done, SETUP};
+use crate::options::files::lab;
 use crate::output;
 
 /// Options of `lab status`.
@@ -19,6 +20,7 @@ use crate::output;
 #[command(rename_all = "snake_case")]
 pub struct StatusArgs {
     /// Name of the lab, or its file. Default: all labs
+    #[arg(value_parser = lab)]
     lab: Option<String>,
     /// Print JSON
     #[arg(long)]
@@ -30,7 +32,7 @@ pub struct StatusArgs {
 #[command(rename_all = "snake_case")]
 pub struct DownArgs {
     /// Name of the lab, or its file
-    #[arg(required_unless_present = "all")]
+    #[arg(required_unless_present = "all", value_parser = lab)]
     lab: Option<String>,
     /// Remove all labs
     #[arg(long, conflicts_with = "lab")]

@@ -3,23 +3,26 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use polygraph_assets::SCHEME;
 use polygraph_lab::{Lab, LabFile, LabWorkload};
 use polygraph_pgl::render::Style;
-use polygraph_pgl::{DiskLoader, Options, compile};
+use polygraph_pgl::{Options, compile};
 use polygraph_plan::BenchNeeds;
 use polygraph_runner::Failure;
+use polygraph_runner::environment::WorkloadLoader;
 
 use super::failure;
 use crate::options::SourceOptions;
+use crate::options::files::workload;
 use crate::output;
 
 /// A workload of a lab.
 #[derive(Args, Clone, Debug, Default)]
 #[command(rename_all = "snake_case", next_help_heading = "Workload file")]
 pub struct LabWorkloadOptions {
-    /// Workload file in PGL instead of the one that the lab file names
-    #[arg(long, alias = "workload", value_name = "FILE")]
-    pub config: Option<PathBuf>,
+    /// Workload file in PGL, or the name of a built-in workload, instead of the one that the lab file names
+    #[arg(long, alias = "workload", value_name = "FILE|NAME", value_parser = workload)]
+    pub config: Option<String>,
     #[command(flatten)]
     pub source: SourceOptions,
 }
@@ -29,7 +32,7 @@ impl LabWorkloadOptions {
     pub fn over(&self, default: Option<&LabWorkload>) -> Option<LabWorkload> {
         let mut workload = match &self.config {
             Some(config) => LabWorkload {
-                config: std::path::absolute(config).unwrap_or_else(|_| config.clone()),
+                config: absolute(Path::new(config)),
                 ..LabWorkload::default()
             },
             None => default?.clone(),
@@ -49,6 +52,12 @@ impl LabWorkloadOptions {
     }
 }
 
+/// The path of a file for processes that work elsewhere.
+fn absolute(path: &Path) -> PathBuf {
+    let is_here = !polygraph_assets::is_builtin(path);
+    is_here.then(|| std::path::absolute(path).ok()).flatten().unwrap_or_else(|| path.to_owned())
+}
+
 /// The options of a workload for the compiler.
 pub fn source(workload: &LabWorkload) -> SourceOptions {
     SourceOptions {
@@ -60,7 +69,7 @@ pub fn source(workload: &LabWorkload) -> SourceOptions {
 
 /// Whether a text means a lab file and not the name of a lab.
 pub fn is_file(text: &str) -> bool {
-    text.contains('/') || text.ends_with(".toml")
+    text.contains('/') || text.ends_with(".toml") || text.starts_with(SCHEME)
 }
 
 /// The name of the lab that a text means.
@@ -108,7 +117,7 @@ pub fn describe(
 /// If the workload does not compile, or its agents cannot be shared among hosts.
 pub fn needs(workload: &LabWorkload) -> Result<BenchNeeds, Failure> {
     let file = workload.config.display().to_string();
-    let compilation = compile(&file, &DiskLoader, &source(workload).compiler(Options::default().global_seed));
+    let compilation = compile(&file, &WorkloadLoader, &source(workload).compiler(Options::default().global_seed));
     output::note_raw(&compilation.render(Style::Plain));
     let Some(found) = compilation.workload else {
         return Err(Failure::usage(format!(

@@ -12,19 +12,20 @@ use super::status::hosts_text;
 use super::target::{LabWorkloadOptions, describe};
 use super::{failure, require_root};
 use crate::exit::Done;
+use crate::options::files::lab_file;
 use crate::output;
 
 /// Options of `lab up`.
 #[derive(Args, Debug)]
 #[command(
     rename_all = "snake_case",
-    after_help = "Examples:\n  polygraph lab up labs/two-hosts.toml\n  \
-        polygraph lab up labs/webaxe-4.toml --dry_run\n  \
-        polygraph lab up labs/polymix-3.toml --set TheBench.peak_req_rate=20/sec --bare"
+    after_help = "Examples:\n  polygraph lab up two-hosts\n  \
+        polygraph lab up webaxe-4 --dry_run\n  \
+        polygraph lab up polymix-3 --set TheBench.peak_req_rate=20/sec --bare"
 )]
 pub struct UpArgs {
-    /// Lab file (docs/lab.md)
-    #[arg(value_name = "LAB.toml")]
+    /// Lab file (docs/lab.md), or the name of a built-in lab
+    #[arg(value_name = "LAB.toml", value_parser = lab_file)]
     file: PathBuf,
     /// Name of the lab. Default: that of the file
     #[arg(long, value_name = "NAME")]

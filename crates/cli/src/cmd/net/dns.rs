@@ -28,7 +28,7 @@ const SYSTEM: &str = "/etc/resolv.conf";
 #[command(
     rename_all = "snake_case",
     after_help = "Examples:\n  \
-        polygraph net dns --server 172.16.101.100 --config polymix-4.pg --cfg_dirs include\n  \
+        polygraph net dns --server 172.16.101.100 --config polymix-4\n  \
         polygraph net dns --server 172.16.101.100 w1.bench.tst=10.16.129.1 w2.bench.tst\n  \
         polygraph net dns www.example.com              the name server of this host\n\n\
         A name fails if the server does not reply, has no such name, or gives other addresses than expected; then the exit \
