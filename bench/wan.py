@@ -78,7 +78,8 @@ class Wan:
         run(*inside("server", self.polygraph, "net", "wan", "off"))
 
     def status(self):
-        [emulation] = json.loads(run(*inside("server", self.polygraph, "net", "wan", "status", "--json")))
+        status = json.loads(run(*inside("server", self.polygraph, "net", "wan", "status", "--json")))
+        [emulation] = status["emulations"]
         return emulation["status"]
 
     def show(self):

@@ -161,7 +161,8 @@ fn of_kind(kind: EntryKind) -> Vec<Entry> {
         kind == EntryKind::Results && stem.rsplit_once('-').is_some_and(|(start, _)| stems.contains(start))
     };
     let own = |(file, path): (&'static Asset, &'static str)| {
-        let name = path.strip_suffix(kind.extension()).filter(|name| !name.contains('/') && !is_part(name))?;
+        let name =
+            path.strip_suffix(kind.extension()).filter(|name| !name.contains('/') && !is_part(name))?;
         Some(Entry { kind, name, file })
     };
     files.into_iter().filter_map(own).collect()
@@ -187,9 +188,15 @@ mod tests {
     #[test]
     fn names_have_several_spellings() {
         for name in ["polymix-4", "polymix-4.pg", "workloads/polymix-4", "workloads/polymix-4.pg"] {
-            assert_eq!(find(EntryKind::Workload, name).unwrap().file.path, "workloads/polymix-4.pg", "{name}");
+            assert_eq!(
+                find(EntryKind::Workload, name).unwrap().file.path,
+                "workloads/polymix-4.pg",
+                "{name}"
+            );
         }
-        assert!(find(EntryKind::Workload, "benches").is_none() && find(EntryKind::Lab, "polymix-4").is_none());
+        assert!(
+            find(EntryKind::Workload, "benches").is_none() && find(EntryKind::Lab, "polymix-4").is_none()
+        );
     }
 
     #[test]

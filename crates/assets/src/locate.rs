@@ -12,7 +12,9 @@ const SIMILAR: f64 = 0.88;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LocateError {
     /// It may be a file of this machine or a built-in one.
-    #[error("`{given}` may be the built-in {kind} or {file} in this directory: write `{SCHEME}{given}` or `./{file}`")]
+    #[error(
+        "`{given}` may be the built-in {kind} or {file} in this directory: write `{SCHEME}{given}` or `./{file}`"
+    )]
     Ambiguous {
         /// The name as given.
         given: String,
@@ -59,14 +61,17 @@ pub fn locate(kind: EntryKind, given: &str) -> Result<String, LocateError> {
         if crate::builtin(given).is_some_and(|found| found.is_ok()) {
             return Ok(given.to_owned());
         }
-        let unknown = || LocateError::Unknown { given: name.to_owned(), kind: kind.word(), known: names(kind) };
+        let unknown =
+            || LocateError::Unknown { given: name.to_owned(), kind: kind.word(), known: names(kind) };
         return find(kind, name).map(|entry| path(entry.file.path)).ok_or_else(unknown);
     }
     // A path is a path, even if it looks like one of the source tree.
     let entry = find(kind, given).filter(|entry| entry.name == given);
     let Some(entry) = entry else {
         return match (given == "-" || Path::new(given).exists(), similar(kind, given)) {
-            (false, Some(name)) => Err(LocateError::NoFile { given: given.to_owned(), kind: kind.word(), name }),
+            (false, Some(name)) => {
+                Err(LocateError::NoFile { given: given.to_owned(), kind: kind.word(), name })
+            }
             _ => Ok(given.to_owned()),
         };
     };
@@ -121,7 +126,10 @@ mod tests {
         for given in ["builtin:polymix-4", "builtin:polymix-4.pg", "builtin:workloads/polymix-4.pg"] {
             assert_eq!(workload(given), builtin("polymix-4"), "{given}");
         }
-        assert_eq!(workload("builtin:workloads/include/benches.pg"), Ok("builtin:workloads/include/benches.pg".into()));
+        assert_eq!(
+            workload("builtin:workloads/include/benches.pg"),
+            Ok("builtin:workloads/include/benches.pg".into())
+        );
         for given in ["my.pg", "-", "dir/my.pg"] {
             assert_eq!(workload(given), Ok(given.to_owned()));
         }

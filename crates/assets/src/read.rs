@@ -20,7 +20,11 @@ pub fn is_builtin(path: &Path) -> bool {
 pub fn builtin(path: &str) -> Option<io::Result<&'static str>> {
     let path = normal(path.strip_prefix(SCHEME)?);
     let asset = path.and_then(|path| all().iter().find(|asset| asset.path == path));
-    Some(asset.map(|asset| asset.text).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such built-in file")))
+    Some(
+        asset
+            .map(|asset| asset.text)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such built-in file")),
+    )
 }
 
 /// The text of a file, built-in or of this machine.
@@ -99,13 +103,16 @@ mod tests {
             assert_eq!(builtin(path).unwrap().unwrap_err().kind(), io::ErrorKind::NotFound, "{path}");
         }
         let lab = Path::new("builtin:labs");
+        assert_eq!(read_to_string(&join(lab, Path::new("../workloads/simple.pg"))).unwrap(), plain);
         assert_eq!(
-            read_to_string(&join(lab, Path::new("../workloads/simple.pg"))).unwrap(),
-            plain
+            join(Path::new("/x"), Path::new("builtin:workloads/simple.pg")),
+            Path::new("builtin:workloads/simple.pg")
         );
-        assert_eq!(join(Path::new("/x"), Path::new("builtin:workloads/simple.pg")), Path::new("builtin:workloads/simple.pg"));
         assert_eq!(read_to_string(Path::new("no such file")).unwrap_err().kind(), io::ErrorKind::NotFound);
-        assert_eq!(names_in("builtin:devices/trafficserver").unwrap(), ["device.toml", "runroot.yaml", "etc/"]);
+        assert_eq!(
+            names_in("builtin:devices/trafficserver").unwrap(),
+            ["device.toml", "runroot.yaml", "etc/"]
+        );
         assert_eq!(names_in("/etc"), None);
     }
 }

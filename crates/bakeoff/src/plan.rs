@@ -219,7 +219,9 @@ impl BakeoffPlan {
         let plan = BakeoffPlan::parse(&text, &name, path.parent().unwrap_or(Path::new("")))?;
         for device in &plan.devices {
             let files = [("referee_comments", &device.referee_comments), ("comments", &device.comments)];
-            let missing = files.iter().find(|(_, file)| file.as_ref().is_some_and(|file| !polygraph_assets::is_file(file)));
+            let missing = files
+                .iter()
+                .find(|(_, file)| file.as_ref().is_some_and(|file| !polygraph_assets::is_file(file)));
             if let Some((field, Some(file))) = missing {
                 return Err(PlanError::Sense {
                     path: name,

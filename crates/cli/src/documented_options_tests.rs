@@ -59,7 +59,10 @@ fn subcommand(line: &str) -> Option<&str> {
 #[test]
 fn options_in_text_exist() {
     let program = Cli::command();
-    let known: BTreeSet<String> = program.get_subcommands().flat_map(options).collect();
+    let of_all: BTreeSet<String> =
+        program.get_arguments().filter_map(|arg| arg.get_long()).map(str::to_owned).collect();
+    let known: BTreeSet<String> =
+        program.get_subcommands().flat_map(options).chain(of_all.iter().cloned()).collect();
     let (mut wrong, mut right) = (Vec::new(), 0);
     for path in commands::pages() {
         let classic = path.ends_with("classic.md");
@@ -79,7 +82,8 @@ fn options_in_text_exist() {
                         || unsupported_options::explain(&[format!("--{name}")]).is_some())
             };
             let is_known = |name: &&str| {
-                of_command.contains(&name.replace('-', "_"))
+                of_all.contains(*name)
+                    || of_command.contains(&name.replace('-', "_"))
                     || of_command.contains(*name)
                     || is_explained(name)
             };

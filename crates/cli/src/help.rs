@@ -7,7 +7,7 @@ use clap::Command;
 use crate::output;
 
 /// Commands by purpose.
-const GROUPS: [(&str, &[&str]); 8] = [
+const GROUPS: [(&str, &[&str]); 9] = [
     ("Measure", &["try", "run", "peak", "downtime", "simulate", "bakeoff", "bb"]),
     ("Parts of a bench", &["client", "server", "proxy", "dns", "doctor", "devices"]),
     (
@@ -28,6 +28,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
     ),
     ("Workload files", &["workloads", "check", "explain", "accounts", "fmt", "lsp"]),
     ("Watch", &["mon", "udp2tcpd"]),
+    ("Installation", &["config", "extras"]),
     ("Many hosts", &["agent", "fleet"]),
     ("Network", &["net", "aka", "msl_test", "polyprobe", "lab"]),
     ("Addresses and names", &["pmix2-ips", "pmix3-ips", "webaxe4-ips", "pgl2ips", "dns-cfg"]),

@@ -4,9 +4,11 @@
 //! |---|---|
 //! | `cmd/` | the commands |
 //! | `options/` | options that commands share, how their values are read, and what they become |
+//! | `settings/` | default values of options, from files and the environment |
 //! | `output/` | everything that is printed |
 //! | `legacy/` | classic program names, misprints of old documents, options of the original that do not exist here |
 //! | `help.rs` | the layout of `--help` |
+//! | `extras/` | man pages and completions of shells |
 //! | `exit.rs` | exit codes |
 
 #![allow(clippy::disallowed_methods, reason = "commands start programs and show real time")]
@@ -15,12 +17,15 @@ mod cmd;
 #[cfg(test)]
 mod documented_options_tests;
 mod exit;
+#[cfg(feature = "manual")]
+mod extras;
 mod help;
 mod legacy;
 mod options;
 #[cfg(test)]
 mod options_page;
 mod output;
+mod settings;
 
 use std::io;
 use std::process::ExitCode;
@@ -31,6 +36,11 @@ use polygraph_runner::{Failure, host_check};
 
 use crate::exit::Done;
 use crate::legacy::{command_line, programs, unsupported_options};
+use crate::options::ConsoleOptions;
+use crate::options::common::{given_command_line, keep_command_line};
+use crate::options::console::color_choice;
+use crate::output::colors;
+use crate::settings::Settings;
 
 #[derive(Parser)]
 #[command(
@@ -44,6 +54,8 @@ use crate::legacy::{command_line, programs, unsupported_options};
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    #[command(flatten)]
+    console: ConsoleOptions,
 }
 
 #[derive(Subcommand)]
@@ -129,6 +141,10 @@ enum Command {
     /// Receive status notifications by UDP, and forward them to monitors by TCP (classic name: udp2tcpd)
     #[command(name = "udp2tcpd")]
     Udp2tcpd(cmd::udp2tcpd::Args),
+    /// Show default values of options, and where they come from
+    Config(cmd::config::Args),
+    /// Write man pages and completions of shells below a directory, as `make install` does
+    Extras(cmd::extras::Args),
     #[command(flatten)]
     Addresses(cmd::addresses::AddrCommand),
     /// The classic names of this program, for `make install`
@@ -158,7 +174,7 @@ impl Command {
         )
     }
 
-    fn run(self) -> Done {
+    fn run(self, settings: &Settings) -> Done {
         match self {
             Command::Try(args) => cmd::try_run::run(args),
             Command::Run(args) => cmd::run::run(args),
@@ -199,6 +215,8 @@ impl Command {
             Command::Fleet(args) => cmd::fleet::run(args),
             Command::Mon(args) => cmd::mon::run(&args),
             Command::Udp2tcpd(args) => cmd::udp2tcpd::run(&args),
+            Command::Config(args) => cmd::config::run(&args, settings),
+            Command::Extras(args) => cmd::extras::run(&args),
             Command::Addresses(command) => Ok(command.run()),
             Command::ClassicNames => {
                 programs::CLASSIC.iter().for_each(|(name, _)| output::print(&format!("{name}\n")));
@@ -226,8 +244,10 @@ fn workload_command(done: io::Result<ExitCode>) -> ExitCode {
 }
 
 fn main() -> ExitCode {
-    let words = options::common::command_line();
-    let program = Cli::command();
+    let words = given_command_line();
+    let color = color_choice(&words);
+    colors::choose(color);
+    let program = Cli::command().color(color);
     if let Some(text) = programs::unknown_name(&words, &program) {
         return output::failure(&Failure::usage(text));
     }
@@ -235,12 +255,32 @@ fn main() -> ExitCode {
     for correction in &corrections {
         output::warn(&format!("understood {} as {}", correction.was, correction.is));
     }
-    let parsed =
-        help::dress(program).try_get_matches_from(&words).and_then(|found| Cli::from_arg_matches(&found));
+    let settings = match settings::load(&program, settings::variables()) {
+        Ok(settings) => settings,
+        Err(failure) => return output::failure(&failure),
+    };
+    let applied = settings::apply(&words, &program, &settings);
+    let parsed = help::dress(program)
+        .try_get_matches_from(&applied.words)
+        .and_then(|found| Cli::from_arg_matches(&found));
     let cli = match parsed {
         Ok(cli) => cli,
-        Err(error) => return rejected(&error, &words),
+        Err(error) => {
+            let code = rejected(&error, &words);
+            let origins = settings::origins_in(&error.to_string(), &applied.used);
+            origins.iter().for_each(|origin| output::note(&format!("note: {origin}")));
+            return code;
+        }
     };
+    if cli.console.quiet {
+        output::be_quiet();
+    }
+    colors::choose(cli.console.color);
+    if !applied.used.is_empty() {
+        let used = applied.used.iter().map(|setting| format!("{} ({})", setting.words(), setting.origin));
+        output::note(&format!("settings: {}", used.collect::<Vec<_>>().join(", ")));
+        keep_command_line(applied.words);
+    }
     // The doctor shows the limits as they are.
     if !matches!(cli.command, Command::Doctor(_)) {
         limits::raise_descriptor_limit();
@@ -250,7 +290,7 @@ fn main() -> ExitCode {
     {
         return output::failure(&failure);
     }
-    cli.command.run().unwrap_or_else(|failure| output::failure(&failure))
+    cli.command.run(&settings).unwrap_or_else(|failure| output::failure(&failure))
 }
 
 /// Prints why a command line cannot be used, or the requested help.

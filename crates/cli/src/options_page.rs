@@ -9,7 +9,7 @@ const HEAD: &str = "# Options
 `cargo test -p polygraph` generates this page from the definitions of the command line; do not edit it.
 
 `polygraph COMMAND -h` shows the most important options of a command on the terminal, and `--help` shows all of them with examples. [Commands](../tools.md) has the commands by purpose,
-their classic names, and the [notation of values](../tools.md#value-grammar).
+their classic names, and the [notation of values](../tools.md#value-grammar). All commands have [`--quiet` and `--color`](../../config.md#console).
 ";
 
 /// The page.
@@ -33,7 +33,9 @@ fn section(command: &Command, level: usize, title: &str, out: &mut String) {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage:").trim();
     let _ = write!(out, "\n{} {title}\n\n{}.\n\n```text\n{usage}\n```\n", "#".repeat(level), prose(&about));
-    let listed = |arg: &&Arg| !arg.is_hide_set() && !["help", "version"].contains(&arg.get_id().as_str());
+    let listed = |arg: &&Arg| {
+        !arg.is_hide_set() && !arg.is_global_set() && !["help", "version"].contains(&arg.get_id().as_str())
+    };
     let args: Vec<&Arg> = command.get_arguments().filter(listed).collect();
     let group = |arg: &Arg| match arg.get_help_heading() {
         Some(heading) => heading.to_owned(),

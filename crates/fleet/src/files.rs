@@ -75,7 +75,8 @@ fn built_in_files(config: &str, others: &[PathBuf]) -> Result<WorkloadFiles> {
     let mut files = vec![RunFile { source: format!("{SCHEME}{config}").into(), path: place(config)? }];
     for other in others {
         let Some(path) = other.to_str().and_then(|path| path.strip_prefix(SCHEME)) else {
-            let text = format!("{}: a built-in workload with files of this host cannot be shipped", other.display());
+            let text =
+                format!("{}: a built-in workload with files of this host cannot be shipped", other.display());
             return Err(FleetError::Usage(text + ": copy the workload with `polygraph workloads copy`"));
         };
         let file = RunFile { source: other.clone(), path: place(path)? };

@@ -134,8 +134,7 @@ impl LabFile {
     /// If it cannot be read, or is no lab file.
     pub fn read(path: &Path) -> Result<LabFile> {
         let text = read_to_string(path).map_err(LabError::file(path))?;
-        let place =
-            if is_builtin(path) { Ok(path.to_owned()) } else { std::path::absolute(path) };
+        let place = if is_builtin(path) { Ok(path.to_owned()) } else { std::path::absolute(path) };
         let place = place.map_err(LabError::file(path))?;
         LabFile::parse(&text, &place)
             .map_err(|problem| LabError::Description { path: path.to_owned(), problem })

@@ -175,7 +175,7 @@ pub fn lx<S: LogSource>(logs: &[S], options: &LxOptions) -> Result<String, LxErr
 /// # Errors
 /// If a side or phase does not exist, or none of the figures exists.
 pub fn lx_json<S: LogSource>(logs: &[S], options: &LxOptions) -> Result<String, LxError> {
-    Ok(extract(logs, options)?.json())
+    Ok(format!("{:#}\n", extract(logs, options)?.json()))
 }
 
 /// The side whose figures are requested.

@@ -17,6 +17,20 @@ use crate::record::{EndReason, Header, Interval, Record};
 const SIGNATURE: &[u8] = b"polygraph log\n";
 /// Version of the record format. A reader accepts only logs of its own version.
 pub const VERSION: u8 = 5;
+
+/// The formats of released versions (docs/log-formats.md).
+pub const RELEASED: &[(u8, &str)] = &[(4, "0.2.0"), (5, "0.3.0")];
+
+/// The releases with a format, for messages.
+fn releases(format: u8) -> String {
+    let names: Vec<&str> =
+        RELEASED.iter().filter(|(known, _)| *known == format).map(|(_, name)| *name).collect();
+    match (names.is_empty(), format > VERSION) {
+        (true, true) => " of a later version".to_owned(),
+        (true, false) => String::new(),
+        (false, _) => format!(" of polygraph {}", names.join(" and ")),
+    }
+}
 /// Maximum size of a frame; larger frames are invalid.
 pub(crate) const MAX_FRAME: usize = 64 << 20;
 /// Number of bytes before the first frame.
@@ -40,7 +54,7 @@ pub enum LogError {
         path: String,
     },
     /// The log has another format version.
-    #[error("{path} has log format {found}, this program reads {VERSION}; use the version that wrote it")]
+    #[error("{path} has log format {found}{}, this program reads format {VERSION}: read it with the version that wrote it", releases(*found))]
     Version {
         /// The file.
         path: String,

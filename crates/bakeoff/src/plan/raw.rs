@@ -231,7 +231,7 @@ fn workload(raw: &RawWorkload, place: &PlanPath<'_>, directory: &Path) -> Result
     let file = match (&raw.config, &raw.rate) {
         (Some(path), Some(rate)) => {
             Some(WorkloadFile { path: workload_path(directory, path, place)?, rate: rate.clone() })
-        },
+        }
         (None, None) => None,
         (Some(_), None) => {
             return Err(place.wrong(

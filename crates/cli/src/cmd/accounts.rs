@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
 use polygraph_pgl::compile;
-use polygraph_runner::environment::WorkloadLoader;
 use polygraph_plan::accounts::{AccountFormat, Accounts};
+use polygraph_runner::environment::WorkloadLoader;
 
 use super::check::show_findings;
 use crate::exit;

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
+use polygraph_bakeoff::entry::{AttemptStatus, Participant, RatePoint};
 use polygraph_bakeoff::gather::{self, ResultSource};
 use polygraph_bakeoff::journal::Journal;
 use polygraph_bakeoff::page;
@@ -15,6 +16,7 @@ use polygraph_bakeoff::series::{self, Series, SeriesContext, SeriesEnd, SeriesNo
 use polygraph_device::{Device, Params};
 use polygraph_runner::device::failure;
 use polygraph_runner::{Failure, make_directory, write_file};
+use serde_json::{Value, json};
 
 use crate::exit::{self, Done};
 use crate::options::device::params_of;
@@ -49,8 +51,11 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     drop: Vec<String>,
     /// Show what would be done, and do nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     dry_run: bool,
+    /// Print the results as JSON
+    #[arg(long)]
+    json: bool,
     /// Directory of results
     #[arg(long, value_name = "DIR", default_value = "runs")]
     runs: PathBuf,
@@ -83,13 +88,13 @@ struct ReportArgs {
 pub fn run(args: Args) -> Done {
     match (args.command, args.plan) {
         (Some(Sub::Report(args)), _) => report(&args),
-        (None, Some(plan)) => carry_out(&plan, &args.runs, &args.drop, args.dry_run),
+        (None, Some(plan)) => carry_out(&plan, &args.runs, &args.drop, args.dry_run, args.json),
         (None, None) => Err(Failure::usage("name a plan: `polygraph bakeoff PLAN.toml`")),
     }
 }
 
 /// Carries out the plan in a file. Its results are in a directory with the name of the plan.
-pub fn carry_out(path: &Path, runs: &Path, drop: &[String], dry_run: bool) -> Done {
+pub fn carry_out(path: &Path, runs: &Path, drop: &[String], dry_run: bool, json: bool) -> Done {
     let plan = BakeoffPlan::read(path).map_err(Failure::usage)?;
     let name = path.file_stem().map_or_else(|| "bakeoff".into(), |stem| stem.to_string_lossy().into_owned());
     if name == IMPORTED {
@@ -126,8 +131,11 @@ pub fn carry_out(path: &Path, runs: &Path, drop: &[String], dry_run: bool) -> Do
     match end {
         SeriesEnd::Done => {
             let entries = gather::entries(&sources).map_err(Failure::data)?;
-            output::print(&page::summary(&entries));
-            output::print(&format!("report         {}\n", out.display()));
+            output::print_either(
+                json,
+                || json_of(&entries, &out),
+                || format!("{}report         {}\n", page::summary(&entries), out.display()),
+            );
             Ok(ExitCode::SUCCESS)
         }
         SeriesEnd::Stopped => {
@@ -140,6 +148,27 @@ pub fn carry_out(path: &Path, runs: &Path, drop: &[String], dry_run: bool) -> Do
             plan.top_rate()
         ))),
     }
+}
+
+/// The figures of all devices.
+fn json_of(entries: &[Participant], report: &Path) -> Value {
+    let point = |point: &RatePoint| {
+        json!({
+            "rate": point.rate,
+            "passed": point.status == AttemptStatus::Passed,
+            "rptm_mean_s": point.mean_s.map(|mean| mean.value),
+            "dhr_percent": point.hit_pct.map(|ratio| ratio.value),
+        })
+    };
+    let device = |entry: &Participant| {
+        json!({
+            "device": entry.name,
+            "peak_rate": entry.achieved(),
+            "claimed_rate": entry.claimed,
+            "rates": entry.points.iter().map(point).collect::<Vec<_>>(),
+        })
+    };
+    json!({ "devices": entries.iter().map(device).collect::<Vec<_>>(), "report": report })
 }
 
 /// A device of a plan with its parameters.

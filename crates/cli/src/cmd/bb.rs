@@ -62,6 +62,9 @@ pub struct Args {
     /// Name of the series
     #[arg(long, value_name = "WORD", default_value = "bb")]
     label: String,
+    /// Print the results as JSON
+    #[arg(long)]
+    json: bool,
     /// Directory of results
     #[arg(long, value_name = "DIR", default_value = "runs")]
     runs: PathBuf,
@@ -81,7 +84,7 @@ pub fn run(args: Args) -> Done {
     make_directory(&directory)?;
     write_file(&path, text)?;
     output::note(&format!("plan: {}", path.display()));
-    carry_out(&path, &args.runs, &[], false)
+    carry_out(&path, &args.runs, &[], false, args.json)
 }
 
 fn plan(args: &Args) -> String {

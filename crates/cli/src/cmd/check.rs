@@ -1,6 +1,6 @@
 //! `polygraph check` (pgl-test): compiles a workload, and shows what it would do.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -13,6 +13,7 @@ use serde_json::json;
 
 use crate::options::files::workload;
 use crate::options::{SourceOptions, VariantOptions};
+use crate::output;
 
 /// Options of `check`.
 #[derive(Debug, Parser)]
@@ -76,7 +77,7 @@ pub fn run(args: &Args) -> io::Result<ExitCode> {
             "plan": plan,
             "preview": preview,
         });
-        writeln!(out, "{value:#}")?;
+        out.write_all(output::json_text(&value).as_bytes())?;
     } else {
         for line in &compilation.script_output {
             writeln!(out, "script output: {line}")?;
@@ -99,8 +100,7 @@ pub fn run(args: &Args) -> io::Result<ExitCode> {
 /// If standard error cannot be written.
 pub fn show_findings(compilation: &Compilation) -> io::Result<()> {
     let mut err = io::stderr().lock();
-    let colors = err.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let style = if colors { Style::Color } else { Style::Plain };
+    let style = if output::colors::wanted(&err) { Style::Color } else { Style::Plain };
     for finding in &compilation.diagnostics {
         writeln!(err, "{}", render(finding, &compilation.sources, style))?;
     }

@@ -89,7 +89,7 @@ pub fn run(args: Args) -> Done {
     if args.json {
         let mut json = compare::json(&comparison);
         json["fail_on"] = checked.iter().map(|checked| checked.json()).collect();
-        output::print(&format!("{json:#}\n"));
+        output::print_json(&json);
     } else {
         let form = if args.markdown { compare::markdown } else { compare::text };
         output::print(&form(&comparison, args.changed));

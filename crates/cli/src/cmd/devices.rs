@@ -28,7 +28,7 @@ pub fn run(args: Args) -> Done {
     let devices = Device::set().map_err(failure)?;
     if args.json {
         let all: Value = devices.iter().map(json_of).collect();
-        output::print(&format!("{all:#}\n"));
+        output::print_json(&json!({ "devices": all }));
         return Ok(ExitCode::SUCCESS);
     }
     let mut text = String::new();

@@ -15,7 +15,7 @@ use polygraph_plan::{Schedule, Test, values};
 use polygraph_runner::{Failure, RunSettings, ceiling, host_check, jobs::ClientSettings, layouts};
 use polygraph_stats::Side;
 use polygraph_traffic::Distr;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::exit::{DISTORTED, Done, FAILED, SETUP};
 use crate::options::files::workload;
@@ -150,10 +150,11 @@ pub fn run(args: Args) -> Done {
         facts = HostFacts { idle, ceiling, ceiling_error, ..again };
         found = diagnose(&facts, &load);
     }
-    output::print(&match args.json {
-        true => json_of(&facts, &load, &found, &mended),
-        false => text_of(&found, &mended, &load),
-    });
+    output::print_either(
+        args.json,
+        || json_of(&facts, &load, &found, &mended),
+        || text_of(&found, &mended, &load),
+    );
     Ok(ExitCode::from(match worst(&found) {
         Some(Impact::Blocks) => FAILED,
         Some(Impact::Distorts) => DISTORTED,
@@ -237,10 +238,10 @@ impl Args {
     }
 }
 
-fn json_of(facts: &HostFacts, load: &PlannedLoad, found: &[Diagnosis], mended: &Mended) -> String {
+fn json_of(facts: &HostFacts, load: &PlannedLoad, found: &[Diagnosis], mended: &Mended) -> Value {
     let failed: Vec<_> =
         mended.failed.iter().map(|(what, why)| json!({ "command": what, "reason": why })).collect();
-    let all = json!({
+    json!({
         "worst": worst(found).map(Impact::word),
         "checks": CHECKS.len(),
         "findings": found,
@@ -248,8 +249,7 @@ fn json_of(facts: &HostFacts, load: &PlannedLoad, found: &[Diagnosis], mended: &
         "not_fixed": failed,
         "planned": load.is_known().then_some(load),
         "facts": facts,
-    });
-    format!("{all:#}\n")
+    })
 }
 
 fn text_of(found: &[Diagnosis], mended: &Mended, load: &PlannedLoad) -> String {

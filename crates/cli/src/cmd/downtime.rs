@@ -31,6 +31,9 @@ const DARK: &str = "dark";
 pub struct Args {
     #[command(flatten)]
     device: DeviceOptions,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
     /// Length of the phase in which the cache fills
     #[arg(long, value_name = "TIME", default_value = "1min", value_parser = values::time, help_heading = "Phases", conflicts_with = "config")]
     warm: f64,
@@ -77,14 +80,21 @@ pub fn run(args: Args) -> Done {
         live.observe(header, record);
         console.show(header, record);
     })?;
-    output::print(&result.summary);
+    if !args.json {
+        output::print(&result.summary);
+    }
     let directory = result.directory.as_path();
     let found = analyse(directory)?;
     let table = found.text();
     keep(directory, &found, &table)?;
     // The report that the run has written does not contain the downtime yet.
     write_html(&result.facts, &result.report, &Extras::of_run(directory)).map_err(Failure::data)?;
-    output::print(&format!("\n{table}"));
+    let json = || {
+        let mut all = result.json();
+        all["downtime"] = serde_json::json!(found);
+        all
+    };
+    output::print_either(args.json, json, || format!("\n{table}"));
     let is_back = found.first_reply_s.is_some();
     Ok(if is_back { exit::of_run(&result) } else { ExitCode::from(exit::FAILED) })
 }

@@ -94,8 +94,8 @@ pub fn lx(args: LxArgs) -> Done {
     found.facts.missing().for_each(output::warn);
     found.unknown.iter().for_each(|unknown| output::warn(&unknown.to_string()));
     let text = match args.format {
-        _ if args.json => found.json(),
-        LxFormat::Json => found.json(),
+        _ if args.json => output::json_text(&found.json()),
+        LxFormat::Json => output::json_text(&found.json()),
         LxFormat::Csv => found.csv(),
         LxFormat::Text => found.text(options.values_only),
     };
@@ -110,7 +110,10 @@ fn list(args: &LxArgs) -> Done {
     let form = if args.json { LxFormat::Json } else { args.format };
     let mut text = match form {
         LxFormat::Text => list_figures(&args.objects).map_err(Failure::data)?,
-        LxFormat::Json => list_json(&args.objects, args.all).map_err(Failure::data)?,
+        LxFormat::Json => {
+            let figures = list_json(&args.objects, args.all).map_err(Failure::data)?;
+            output::json_text(&serde_json::json!({ "figures": figures }))
+        }
         LxFormat::Csv => {
             return Err(Failure::usage("--list has no CSV format: use text or --json"));
         }
@@ -313,7 +316,7 @@ pub fn report(args: ReportArgs) -> Done {
     output::note(&format!("report: {}", out.display()));
     let met = check(args.expectations, &facts)?;
     match args.json {
-        true => output::print(&format!("{:#}\n", facts.verdict.json())),
+        true => output::print_json(&facts.verdict.json()),
         false => output::print(&(facts.verdict.text() + &met.text())),
     }
     Ok(ExitCode::from(if met.all_met() { exit::OK } else { exit::EXPECTATION }))

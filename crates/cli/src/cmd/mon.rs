@@ -171,7 +171,7 @@ fn print_once(args: &Args, feed: &Feed, filter: &RowFilter) -> Done {
     let rows = table::rows(&watched, Grouping::Processes, filter, Instant::now());
     if args.json {
         let rows: Vec<_> = rows.iter().map(table::TableRow::json).collect();
-        output::print(&format!("{:#}\n", json!(rows)));
+        output::print_json(&json!({ "processes": rows }));
     } else if !rows.is_empty() {
         output::print(&table::text(&rows));
     }

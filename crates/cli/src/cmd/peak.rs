@@ -17,6 +17,7 @@ use polygraph_runner::peak::{
 use polygraph_runner::prediction::PredictionModel;
 use polygraph_runner::result::result_directory;
 use polygraph_runner::{Failure, write_file};
+use serde_json::json;
 
 use super::run::RunOptions;
 use crate::exit::{self, Done};
@@ -115,7 +116,7 @@ pub fn run(args: Args) -> Done {
                 search.state.save(&search.directory)?;
                 // The report shows the runs so far if the search breaks off.
                 write_file(&report, page::html(&search.state, None))?;
-                output::print(&step_line(&search.state, search.state.steps.len()));
+                search.show(&step_line(&search.state, search.state.steps.len()));
                 let is_last = matches!(search.state.next(), SearchStep::Done(_));
                 if !is_last && !search.pause()? {
                     return Ok(search.interrupted());
@@ -124,16 +125,36 @@ pub fn run(args: Args) -> Done {
         }
     };
     write_file(&report, page::html(&search.state, Some(&finding)))?;
+    let code = ExitCode::from(if finding.held.is_some() { exit::OK } else { exit::FAILED });
+    if search.args.run.json {
+        output::print_json(&json!({
+            "peak_rate": finding.held,
+            "conclusion": conclusion(&search.state, &finding),
+            "runs": search.state.steps,
+            "report": report,
+            "directory": search.directory,
+        }));
+        return Ok(code);
+    }
     let mut out = format!("{}\n", conclusion(&search.state, &finding));
     if let Some(next) = next_step(&finding) {
         out += &format!("{:<14} {next}\n", "next");
     }
     out += &format!("{:<14} {}\n{:<14} {}\n", "report", report.display(), "runs", search.directory.display());
     output::print(&out);
-    Ok(ExitCode::from(if finding.held.is_some() { exit::OK } else { exit::FAILED }))
+    Ok(code)
 }
 
 impl PeakSearch {
+    /// Shows a line of the table of runs, which is not a result if the result is JSON.
+    fn show(&self, line: &str) {
+        if self.args.run.json {
+            output::note(line.trim_end());
+        } else {
+            output::print(line);
+        }
+    }
+
     /// A new search in a new directory.
     fn start(args: Args) -> Result<PeakSearch, Failure> {
         let Args { run, search, .. } = &args;
@@ -167,8 +188,9 @@ impl PeakSearch {
             steps: Vec::new(),
         };
         state.save(&directory)?;
-        output::print(&heading());
-        Ok(PeakSearch { args, directory, state })
+        let search = PeakSearch { args, directory, state };
+        search.show(&heading());
+        Ok(search)
     }
 
     /// A search that another process started.
@@ -189,9 +211,10 @@ impl PeakSearch {
         let args = Args::try_parse_from(&words[1..]).map_err(|e| {
             Failure::data(anyhow::anyhow!("the command line of the search cannot be read: {e}"))
         })?;
-        output::print(&heading());
-        (1..=state.steps.len()).for_each(|number| output::print(&step_line(&state, number)));
-        Ok(PeakSearch { args, directory, state })
+        let search = PeakSearch { args, directory, state };
+        search.show(&heading());
+        (1..=search.state.steps.len()).for_each(|number| search.show(&step_line(&search.state, number)));
+        Ok(search)
     }
 
     /// One run; `None` if the user stopped it.

@@ -9,7 +9,7 @@ use polygraph_runner::name_server::{NameServerChoice, RunNameServer};
 use polygraph_runner::prediction::PredictionModel;
 use polygraph_runner::{Expectations, Failure, FailureKind, RunResult};
 use polygraph_traffic::{Distr, Popularity};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::fleet::run::{FleetResult, FleetTest};
 use crate::exit::{self, Done};
@@ -74,7 +74,7 @@ pub struct RunOptions {
     /// Print the result as JSON: verdict, reasons, figures, expectations, and paths of report and logs. Undefined figures are
     /// null
     #[arg(long, conflicts_with = "verb_lvl", help_heading = "Expectations")]
-    json: bool,
+    pub json: bool,
     #[command(flatten)]
     pub device: DeviceOptions,
     #[command(flatten)]
@@ -170,8 +170,7 @@ pub fn run(args: Args) -> Done {
     match measured {
         Ok(None) => Ok(ExitCode::SUCCESS),
         Ok(Some((result, has_failed))) => {
-            let text = if json { format!("{:#}\n", result.json()) } else { result.summary.clone() };
-            output::print(&text);
+            output::print_either(json, || result.json(), || result.summary.clone());
             Ok(if has_failed && !result.interrupted {
                 ExitCode::from(exit::FAILED)
             } else {
@@ -183,18 +182,16 @@ pub fn run(args: Args) -> Done {
             if !json {
                 return Err(failure);
             }
-            output::print(&failure_json(&failure));
+            output::print_json(&failure_json(&failure));
             Ok(exit::of_failure(&failure))
         }
     }
 }
 
 /// Why a run did not start, for programs. A device that did not answer has a verdict; other failures have none.
-fn failure_json(failure: &Failure) -> String {
+pub fn failure_json(failure: &Failure) -> Value {
     let verdict = (failure.kind == FailureKind::Verdict).then_some("FAILED");
-    let all =
-        json!({ "verdict": verdict, "headline": failure.to_string(), "report": null, "directory": null });
-    format!("{all:#}\n")
+    json!({ "verdict": verdict, "headline": failure.to_string(), "report": null, "directory": null })
 }
 
 impl RunOptions {

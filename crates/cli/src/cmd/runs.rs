@@ -19,7 +19,7 @@ use crate::output;
 #[command(
     rename_all = "snake_case",
     after_help = "Examples:\n  polygraph runs\n  polygraph runs --verdict valid --device squid --since 2day\n  \
-        polygraph runs --json | jq '.[] | select(.dhr_percent > 50) | .name'"
+        polygraph runs --json | jq '.runs[] | select(.dhr_percent > 50) | .name'"
 )]
 pub struct Args {
     /// Only runs whose workload name contains TEXT
@@ -107,7 +107,7 @@ pub fn run(args: Args) -> Done {
     entries.drain(..surplus);
     if args.json {
         let all: serde_json::Value = entries.iter().map(IndexedRun::json).collect();
-        output::print(&format!("{all:#}\n"));
+        output::print_json(&serde_json::json!({ "runs": all }));
     } else if entries.is_empty() {
         output::note("no runs match");
     } else {

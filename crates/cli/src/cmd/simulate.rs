@@ -33,6 +33,9 @@ pub struct Args {
     /// Workload file in PGL, or the name of a built-in workload
     #[arg(value_name = "FILE|NAME", value_parser = workload)]
     file: String,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
     /// Model of the device: none, ideal (a cache that keeps everything), or a replacement policy with a cache size: lru:4GB
     /// or fifo:4GB. Optional parameters are the time that the device needs for hits and for other
     /// requests, and its maximum request rate: lru:4GB,hit=2ms,miss=5ms,rate=300/s
@@ -150,9 +153,8 @@ pub fn run(args: Args) -> Done {
         expectations: &expectations,
     };
     let result = conclusion.write(&mut manifest, |_| None, notify)?;
-    output::print(&result.summary);
-    let log = directory.join("client.log");
-    output::print(&simulation_table::table(&result.facts, &log, device.as_ref())?);
+    let table = simulation_table::table(&result.facts, &directory.join("client.log"), device.as_ref())?;
+    output::print_either(args.json, || result.json(), || result.summary.clone() + &table);
     stored?;
     Ok(exit::of_run(&result))
 }

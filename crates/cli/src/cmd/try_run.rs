@@ -21,6 +21,9 @@ pub struct Args {
     /// Parent directory of result directories
     #[arg(long, value_name = "DIR", default_value = "runs")]
     runs: PathBuf,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     expectations: ExpectOptions,
     #[command(flatten)]
@@ -56,7 +59,10 @@ pub fn run(args: Args) -> Done {
         DURATION + COOL_DOWN
     ));
     let result = measure(&options, &args)?;
-    output::print(&result.summary);
+    output::print_either(args.json, || result.json(), || result.summary.clone());
+    if args.json {
+        return Ok(exit::of_run(&result));
+    }
     output::print(&format!(
         "\nOpen {} in a browser.\nNext, test a real proxy with the think time of PolyMix-1, 3 s:\n  \
          polygraph run --proxy 127.0.0.1:3128 --req_rate 50/sec --goal 5min\n  \

@@ -145,10 +145,8 @@ fn named(name: &str) -> Result<Entry, Failure> {
         ))),
         several => {
             let kinds: Vec<&str> = several.iter().map(|entry| entry.kind.word()).collect();
-            let names: Vec<String> = several
-                .iter()
-                .map(|entry| format!("`{}/{}`", entry.kind.directory(), entry.name))
-                .collect();
+            let names: Vec<String> =
+                several.iter().map(|entry| format!("`{}/{}`", entry.kind.directory(), entry.name)).collect();
             Err(Failure::usage(format!(
                 "`{name}` is a {}: write {}",
                 kinds.join(" and a "),
@@ -181,7 +179,8 @@ fn copy(args: &CopyArgs) -> Done {
     let places: Vec<PathBuf> = files.iter().map(|asset| directory.join(asset.path)).collect();
     if !args.force {
         let differs = |(asset, place): &(&&Asset, &PathBuf)| {
-            fs::symlink_metadata(place).is_ok() && fs::read(place).ok().as_deref() != Some(asset.text.as_bytes())
+            fs::symlink_metadata(place).is_ok()
+                && fs::read(place).ok().as_deref() != Some(asset.text.as_bytes())
         };
         if let Some((_, place)) = files.iter().zip(&places).find(differs) {
             return Err(Failure::setup(anyhow::anyhow!(

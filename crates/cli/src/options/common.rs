@@ -1,5 +1,7 @@
 //! Options that both sides share.
 
+use std::sync::OnceLock;
+
 use clap::{ArgAction, Args};
 use polygraph_engine::Engine;
 use polygraph_plan::{Goal, values};
@@ -82,7 +84,20 @@ impl CommonOptions {
     }
 }
 
-/// The command line of this process, word by word.
+/// The command line with the settings that apply to it, if there are any.
+static WITH_SETTINGS: OnceLock<Vec<String>> = OnceLock::new();
+
+/// Keeps the command line with the settings that apply to it, for results.
+pub fn keep_command_line(words: Vec<String>) {
+    let _ = WITH_SETTINGS.set(words);
+}
+
+/// The command line of this process, word by word, with the settings that apply to it.
 pub fn command_line() -> Vec<String> {
+    WITH_SETTINGS.get().cloned().unwrap_or_else(given_command_line)
+}
+
+/// The command line of this process as the user gave it.
+pub fn given_command_line() -> Vec<String> {
     std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
 }

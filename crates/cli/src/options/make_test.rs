@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use polygraph_origin::ServerProfile;
-use polygraph_pgl::render::Style;
 use polygraph_pgl::compile;
+use polygraph_pgl::render::Style;
 use polygraph_plan::{BenchNeeds, Endpoint, Schedule, ServerGroup, Test, TestShare, lower};
 use polygraph_robot::{Field, Load, Profile, Rules, Server, Verify};
 use polygraph_runner::Failure;

@@ -5,6 +5,7 @@
 
 pub mod bench;
 pub mod common;
+pub mod console;
 pub mod criteria;
 pub mod device;
 pub mod dump;
@@ -22,6 +23,7 @@ pub mod workload;
 
 pub use self::bench::BenchOptions;
 pub use self::common::CommonOptions;
+pub use self::console::ConsoleOptions;
 pub use self::device::DeviceOptions;
 pub use self::expect::ExpectOptions;
 pub use self::fleet::{FleetOptions, NatsOptions};

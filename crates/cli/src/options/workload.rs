@@ -98,7 +98,8 @@ impl AddressWorkloadOptions {
     pub fn load(&self) -> Result<Workload, Failure> {
         let missing = || Failure::usage("there is no workload: add --config FILE");
         let file = self.config.as_deref().ok_or_else(missing)?;
-        let compilation = compile(file, &WorkloadLoader, &self.source.compiler(Options::default().global_seed));
+        let compilation =
+            compile(file, &WorkloadLoader, &self.source.compiler(Options::default().global_seed));
         output::note_raw(&compilation.render(Style::Plain));
         compilation.workload.ok_or_else(|| Failure::data(anyhow::anyhow!("{file} does not compile")))
     }

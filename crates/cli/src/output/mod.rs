@@ -1,14 +1,17 @@
 //! Everything that is printed. Results go to standard output, messages and progress to standard error.
 
 mod classic_console;
+pub mod colors;
 mod progress;
 mod run_console;
 
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use polygraph_runner::{Failure, FailureKind, Notice};
+use serde_json::Value;
 
 use crate::exit;
 
@@ -52,17 +55,21 @@ pub fn print(text: &str) {
 /// away; new fields do not change it.
 pub const JSON_SCHEMA: u32 = 1;
 
-/// Prints an object as JSON, with the version of its schema as the first field.
-pub fn print_json(object: &serde_json::Value) {
-    print(&format!("{:#}\n", with_schema(object)));
+/// Prints an object as JSON with the version of its schema.
+pub fn print_json(object: &Value) {
+    print(&json_text(object));
 }
 
-/// An object with the version of the schema as its first field.
-pub fn with_schema(object: &serde_json::Value) -> serde_json::Value {
-    let mut fields = serde_json::Map::new();
-    fields.insert("schema".to_owned(), JSON_SCHEMA.into());
-    fields.extend(object.as_object().into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
-    fields.into()
+/// Prints a result as JSON or as text.
+pub fn print_either(as_json: bool, json: impl FnOnce() -> Value, text: impl FnOnce() -> String) {
+    print(&if as_json { json_text(&json()) } else { text() });
+}
+
+/// An object as JSON with the version of its schema, `schema`.
+pub fn json_text(object: &Value) -> String {
+    let mut object = object.clone();
+    object["schema"] = JSON_SCHEMA.into();
+    format!("{object:#}\n")
 }
 
 /// Prints a result that `write` produces piece by piece.
@@ -81,9 +88,24 @@ pub fn try_print(text: &str) -> bool {
     std::io::stdout().lock().write_all(text.as_bytes()).is_ok()
 }
 
+/// Whether only results, warnings and errors are printed.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Prints only results, warnings and errors from now on.
+pub fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Whether only results, warnings and errors are printed.
+pub fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
 /// Prints a message.
 pub fn note(text: &str) {
-    print_err!("{text}");
+    if !is_quiet() {
+        print_err!("{text}");
+    }
 }
 
 /// Prints formatted text to standard error.

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write};
 use polygraph_report::console::stamp;
 use polygraph_stats::{Header, Interval, Record, Side};
 
-use super::{columns, print_err, write_err};
+use super::{columns, is_quiet, print_err, write_err};
 
 /// The progress line of a run: current figures, and the time until the run ends. On a terminal the line is rewritten in place;
 /// elsewhere a new line appears every ten seconds.
@@ -28,6 +28,9 @@ impl Progress {
 
     /// Shows a line. On a terminal, the next line replaces it.
     pub fn line(&mut self, text: &str) {
+        if is_quiet() {
+            return;
+        }
         if self.in_place {
             // The part of a line that is wider than the terminal would not be replaced.
             let fitting: String = text.chars().take(columns().saturating_sub(1)).collect();
@@ -40,7 +43,7 @@ impl Progress {
 
     /// Removes the line.
     pub fn clear(&mut self) {
-        if self.in_place {
+        if self.in_place && !is_quiet() {
             write_err!("\r\x1b[K");
         }
     }

@@ -10,7 +10,8 @@ fn names_stand_for_files() {
     // What the file in the source tree says, the name says too.
     let tree = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads");
     let by_name = sandbox.polygraph("check polymix-1 --set ReqRate=50/sec --no_simulation");
-    let by_path = sandbox.polygraph(&format!("check {tree}/polymix-1.pg --set ReqRate=50/sec --no_simulation"));
+    let by_path =
+        sandbox.polygraph(&format!("check {tree}/polymix-1.pg --set ReqRate=50/sec --no_simulation"));
     assert_eq!((by_name.code(), &by_name.out), (Some(0), &by_path.out), "{by_name:?}");
     for words in [
         "check polymix-4 --set TheBench.peak_req_rate=100/sec --set FillRate=50/sec --set ProxyCacheSize=1GB --set DnsServers=[] --no_simulation",
@@ -22,13 +23,14 @@ fn names_stand_for_files() {
         "accounts polymix-1 --set ReqRate=1/sec --format plain",
     ] {
         let done = sandbox.polygraph(words);
-        let missing = done.err.contains("No such") || done.err.contains("cannot find") || done.err.contains("no file");
+        let missing =
+            done.err.contains("No such") || done.err.contains("cannot find") || done.err.contains("no file");
         assert!(!missing && done.code() != Some(2), "{words}: {done:?}");
     }
     assert!(sandbox.path().join("runs/bakeoff/imported/bakeoff-1/bakeoff-1-products.csv").is_file());
 
     // The run of a name needs nothing but the program.
-    let words = "run simple --no_proxy --predict no --loops 1 --out result --scale 1/10";
+    let words = "run simple --no_proxy --predict no --loops 1 --out result --set phRun.goal.duration=2sec";
     let done = sandbox.polygraph(words);
     assert!(sandbox.path().join("result/client.log").is_file(), "{done:?}");
 }
@@ -51,8 +53,8 @@ fn a_name_with_two_meanings_is_refused() {
     let own = sandbox.polygraph("check own.pg");
     assert!(own.err.contains("contents.pg:1:"), "{own:?}");
     assert_eq!(sandbox.polygraph("check polymix-1 --set ReqRate=1/sec --no_simulation").code(), Some(0));
-    let missing = sandbox.polygraph("run polymix-9.pg --no_proxy");
-    assert!(missing.code() == Some(2) && missing.err.contains("polymix-1"), "{missing:?}");
+    let missing = sandbox.polygraph("run polymix-4.pg --no_proxy");
+    assert!(missing.code() == Some(2) && missing.err.contains("is called `polymix-4`"), "{missing:?}");
 }
 
 #[test]
@@ -74,7 +76,10 @@ fn copies_work_like_the_originals() {
         include_str!("../../../../workloads/include/benches.pg")
     );
     let device = sandbox.polygraph("workloads show squid").out;
-    assert!(device.contains("==> devices/squid/device.toml <==") && device.contains("squid.conf"), "{device}");
+    assert!(
+        device.contains("==> devices/squid/device.toml <==") && device.contains("squid.conf"),
+        "{device}"
+    );
     let several = sandbox.polygraph("workloads show polymix-3");
     assert!(several.code() == Some(2) && several.err.contains("`labs/polymix-3`"), "{several:?}");
     assert_eq!(sandbox.polygraph("workloads show nothing").code(), Some(2));

@@ -83,13 +83,13 @@ fn a_device_that_needs_twice_the_time() {
 fn history(sandbox: &Sandbox) {
     let remembered = json(&sandbox.polygraph("runs --json"));
     let labels: Vec<&str> =
-        remembered.as_array().unwrap().iter().map(|run| run["label"].as_str().unwrap()).collect();
+        remembered["runs"].as_array().unwrap().iter().map(|run| run["label"].as_str().unwrap()).collect();
     assert_eq!(labels.len(), 4, "{labels:?}");
     std::fs::remove_file(sandbox.path().join("runs/.runs.sqlite")).unwrap();
     assert_eq!(json(&sandbox.polygraph("runs --json")), remembered);
     assert_eq!(json(&sandbox.polygraph("runs --json --rebuild")), remembered);
     let slow = json(&sandbox.polygraph("runs --json --label slow --since 1hr"));
-    assert_eq!(slow.as_array().unwrap().len(), 1);
+    assert_eq!(slow["runs"].as_array().unwrap().len(), 1);
     let table = sandbox.polygraph("runs --limit 2");
     assert!(table.out.starts_with("run ") && table.out.contains("modified PolyMix"), "{table:?}");
 }

@@ -39,14 +39,16 @@ fn results_for_programs() {
     assert!(none.code() == Some(4) && none.err.contains("no logs"), "{none:?}");
 
     let list = sandbox.polygraph("lx --list --json --objects rep");
-    let list: Vec<Value> = serde_json::from_str(&list.out).unwrap();
+    let list: Value = serde_json::from_str(&list.out).unwrap();
+    let list = list["figures"].as_array().unwrap();
     assert!(
         list.len() > 5
             && list.iter().all(|figure| figure["name"].is_string() && figure["definition"].is_string())
     );
     let devices = sandbox.polygraph("devices --json");
-    let devices: Vec<Value> = serde_json::from_str(&devices.out).unwrap();
-    let squid = devices.iter().find(|device| device["name"] == "squid").unwrap();
+    let devices: Value = serde_json::from_str(&devices.out).unwrap();
+    let squid =
+        devices["devices"].as_array().unwrap().iter().find(|device| device["name"] == "squid").unwrap();
     assert!(squid["version"].is_string() && squid["options"][0]["name"] == "store_type", "{squid:#}");
 }
 

@@ -129,7 +129,8 @@ impl Bench {
         let begin = std::time::Instant::now();
         loop {
             let done = self.sandbox.polygraph(&format!("mon --once --json --fleet {}", self.url));
-            let rows: Vec<Value> = serde_json::from_str(&done.out).unwrap_or_else(|_| panic!("{done:?}"));
+            let mut found: Value = serde_json::from_str(&done.out).unwrap_or_else(|_| panic!("{done:?}"));
+            let rows: Vec<Value> = serde_json::from_value(found["processes"].take()).unwrap();
             if rows.len() == AGENTS.len() {
                 return rows;
             }
@@ -404,7 +405,8 @@ fn the_agents_can_be_listed_and_checked() {
     let named = format!("--agents {} --wait 10s --fleet {}", AGENTS.join(","), bench.url);
     let done = bench.sandbox.polygraph(&format!("fleet ls --json {named}"));
     assert_eq!(done.code(), Some(0), "{done:?}");
-    let all: Vec<Value> = serde_json::from_str(&done.out).unwrap();
+    let all: Value = serde_json::from_str(&done.out).unwrap();
+    let all = all["agents"].as_array().unwrap();
     let names: Vec<&str> = all.iter().map(|agent| agent["name"].as_str().unwrap()).collect();
     assert_eq!(names, AGENTS);
     assert!(all.iter().all(|agent| agent["clock_offset_s"].as_f64().unwrap().abs() < 1.0), "{all:?}");

@@ -78,8 +78,8 @@ fn hosts_reach_each_other_and_go_without_a_trace() {
         assert!(status.out.contains(line), "{status:?}");
     }
     let json: serde_json::Value = serde_json::from_str(&lab.lab("status NAME --json").out).unwrap();
-    assert_eq!(json[0]["hosts"].as_array().unwrap().len(), 4);
-    assert_eq!(json[0]["hosts"][1]["namespace"], format!("pglab-{}-srv1", lab.name));
+    assert_eq!(json["labs"][0]["hosts"].as_array().unwrap().len(), 4);
+    assert_eq!(json["labs"][0]["hosts"][1]["namespace"], format!("pglab-{}-srv1", lab.name));
     let again = lab.lab("up NAME.toml");
     assert_eq!(again.code(), Some(3), "{again:?}");
     assert!(again.err.contains("is up already"), "{again:?}");

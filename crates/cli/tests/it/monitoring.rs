@@ -111,7 +111,8 @@ fn until_seen(sandbox: &Sandbox, words: &str, wanted: impl Fn(&Value) -> bool) -
         let done = sandbox.polygraph(&only_label(&format!("--once --json --wait 300ms {words}")));
         // 4: nobody publishes yet.
         assert!(matches!(done.code(), Some(0 | 4)), "{done:?}");
-        let found: Value = serde_json::from_str(&done.out).unwrap_or_default();
+        let mut found: Value = serde_json::from_str(&done.out).unwrap_or_default();
+        let found = found["processes"].take();
         if wanted(&found) {
             return found;
         }
@@ -171,8 +172,8 @@ fn try_and_downtime_are_watched_like_runs() {
         let run = sandbox.start(words);
         let pid = run.pid().as_raw_nonzero().get();
         let deadline = Instant::now() + PATIENCE;
-        let runs = |rows: Value| {
-            rows.as_array().is_some_and(|rows| rows.iter().any(|row| row["state"] == "running"))
+        let runs = |found: Value| {
+            found["processes"].as_array().is_some_and(|rows| rows.iter().any(|row| row["state"] == "running"))
         };
         while !runs(
             serde_json::from_str(&sandbox.polygraph(&format!("mon --once --json --filter {pid}")).out)

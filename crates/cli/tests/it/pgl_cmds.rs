@@ -91,7 +91,7 @@ fn check_as_json() {
     let args: Vec<&str> = POLYMIX_4.iter().copied().chain(["--json"]).collect();
     let output = polygraph(&args);
     let value: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!(value["ok"], true);
+    assert_eq!((&value["schema"], &value["ok"]), (&1.into(), &true.into()));
     assert_eq!(value["plan"]["robots"]["agents"], 2500);
     assert_eq!(value["plan"]["phases"].as_array().map(Vec::len), Some(10));
 }

@@ -79,6 +79,8 @@ impl Sandbox {
         let mut child = Command::new(program)
             .args(words.split_whitespace())
             .current_dir(self.path())
+            // Settings of whoever runs the tests have no part in them.
+            .env("XDG_CONFIG_HOME", self.path().join("none"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -80,7 +80,8 @@ impl TwoHosts {
     fn status(&self) -> Value {
         let done = self.net("wan status --json");
         assert_eq!(done.code(), Some(0), "{done:?}");
-        let mut list: Value = serde_json::from_str(&done.out).unwrap();
+        let mut found: Value = serde_json::from_str(&done.out).unwrap();
+        let list = &mut found["emulations"];
         assert_eq!(list.as_array().unwrap().len(), 1, "{list}");
         list[0].take()
     }

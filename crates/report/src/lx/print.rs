@@ -70,7 +70,7 @@ impl Extract {
     /// `{"phases": [...], "figures": {name: value}}` with all digits; undefined values are null. If figures are named,
     /// `lists` has the lists that the names select; otherwise `correctness` and `missed_hits` have the results of the
     /// analysis.
-    pub fn json(&self) -> String {
+    pub fn json(&self) -> Value {
         let entries = self.entries();
         let values: Map<String, Value> = self
             .values(&entries)
@@ -91,8 +91,7 @@ impl Extract {
                 all["lists"] = json!(lists);
             }
         }
-        let text = serde_json::to_string_pretty(&all);
-        text.expect("names are strings and values are numbers") + "\n"
+        all
     }
 }
 
@@ -204,7 +203,7 @@ pub fn list_figures(objects: &[String]) -> Result<String, LxError> {
 ///
 /// # Errors
 /// As [`list_figures`].
-pub fn list_json(objects: &[String], absent: bool) -> Result<String, LxError> {
+pub fn list_json(objects: &[String], absent: bool) -> Result<Value, LxError> {
     let of_run = figures::of_any_run();
     let about = |entry: &TableEntry<'_>| {
         let (kind, unit, text) = match entry {
@@ -223,7 +222,7 @@ pub fn list_json(objects: &[String], absent: bool) -> Result<String, LxError> {
             .map(|(name, why)| json!({ "name": format!("{name}.*"), "kind": "absent", "reason": why }));
         all.extend(missing);
     }
-    Ok(format!("{:#}\n", Value::Array(all)))
+    Ok(Value::Array(all))
 }
 
 /// Names of the original that do not exist here, and why.

@@ -66,7 +66,7 @@ pub async fn ls(args: &LsArgs) -> Done {
     }
     if args.json {
         let all: Vec<_> = agents.iter().map(json_of).collect();
-        output::print(&format!("{:#}\n", json!(all)));
+        output::print_json(&json!({ "agents": all }));
     } else if agents.is_empty() {
         return Err(nobody());
     } else {

@@ -10,6 +10,7 @@ use polygraph_runner::Failure;
 use super::{failure, require_root, target};
 use crate::exit::Done;
 use crate::options::files::lab;
+use crate::settings;
 
 /// Options of `lab exec`.
 #[derive(Args, Debug)]
@@ -34,7 +35,9 @@ pub fn run(args: &ExecArgs) -> Done {
     require_root()?;
     let lab = LabDirectory::of_system().read(&target::name(&args.lab)?).map_err(failure)?.lab;
     let host = lab.host(&args.host).map_err(failure)?;
-    let error =
-        Command::new("ip").args(["netns", "exec", &lab.namespace(&host.name)]).args(&args.command).exec();
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", &lab.namespace(&host.name)]).args(&args.command);
+    settings::as_given(&mut command);
+    let error = command.exec();
     Err(Failure::setup(anyhow::anyhow!("cannot run `ip` of the package iproute2: {error}")))
 }

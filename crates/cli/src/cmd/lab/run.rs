@@ -88,8 +88,7 @@ pub fn run(args: RunArgs) -> Done {
     let result = args.measure(&expectations);
     match result {
         Ok(mut result) => {
-            let text = if args.json { format!("{:#}\n", result.json()) } else { result.summary.clone() };
-            output::print(&text);
+            output::print_either(args.json, || result.json(), || result.summary.clone());
             match result.trouble.take() {
                 Some(trouble) => Err(trouble),
                 None => Ok(exit::of_run(&result)),

@@ -50,7 +50,7 @@ pub fn status(args: &StatusArgs) -> Done {
         names.iter().map(|name| directory.read(name)).collect::<Result<_, _>>().map_err(failure)?;
     if args.json {
         let all: Value = labs.iter().map(json_of).collect();
-        output::print(&format!("{all:#}\n"));
+        output::print_json(&json!({ "labs": all }));
         return Ok(ExitCode::SUCCESS);
     }
     let mut text = String::new();

@@ -31,10 +31,7 @@ impl LabWorkloadOptions {
     /// The workload: that of the options, or else the given one; settings of the options come on top.
     pub fn over(&self, default: Option<&LabWorkload>) -> Option<LabWorkload> {
         let mut workload = match &self.config {
-            Some(config) => LabWorkload {
-                config: absolute(Path::new(config)),
-                ..LabWorkload::default()
-            },
+            Some(config) => LabWorkload { config: absolute(Path::new(config)), ..LabWorkload::default() },
             None => default?.clone(),
         };
         let SourceOptions { cfg_dirs, settings, allow_exec } = &self.source;
@@ -117,7 +114,8 @@ pub fn describe(
 /// If the workload does not compile, or its agents cannot be shared among hosts.
 pub fn needs(workload: &LabWorkload) -> Result<BenchNeeds, Failure> {
     let file = workload.config.display().to_string();
-    let compilation = compile(&file, &WorkloadLoader, &source(workload).compiler(Options::default().global_seed));
+    let compilation =
+        compile(&file, &WorkloadLoader, &source(workload).compiler(Options::default().global_seed));
     output::note_raw(&compilation.render(Style::Plain));
     let Some(found) = compilation.workload else {
         return Err(Failure::usage(format!(

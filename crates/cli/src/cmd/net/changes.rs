@@ -35,7 +35,7 @@ pub fn status(args: &StatusArgs) -> Done {
     let records = Ledger::of_system().and_then(|ledger| ledger.records()).map_err(failure)?;
     if args.json {
         let all: Value = records.iter().map(json_of).collect();
-        output::print(&format!("{all:#}\n"));
+        output::print_json(&json!({ "changes": all }));
         return done();
     }
     let mut text = String::new();

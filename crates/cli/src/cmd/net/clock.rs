@@ -91,7 +91,7 @@ pub fn run(args: &Args) -> Done {
         let own = own.map(|clock| {
             json!({ "synchronised": clock.synchronised, "max_error_s": clock.max_error_s, "rate_ppm": clock.rate_ppm })
         });
-        output::print(&format!("{:#}\n", json!({ "this_host": own, "hosts": hosts })));
+        output::print_json(&json!({ "this_host": own, "hosts": hosts }));
     } else {
         output::print(&own.map(|clock| own_text(&clock)).unwrap_or_default());
         for (host, _, result) in &results {

@@ -85,8 +85,7 @@ pub fn run(args: &Args) -> Done {
     };
     let plan = NamesPlan { server, names, timeout: args.timeout, window: args.window };
     let results = measure(&plan).map_err(check_failure)?;
-    let text = if args.json { format!("{:#}\n", json_of(&plan, &results)) } else { text_of(&plan, &results) };
-    output::print(&text);
+    output::print_either(args.json, || json_of(&plan, &results), || text_of(&plan, &results));
     let good = results.iter().all(NameResult::is_right);
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }

@@ -95,8 +95,7 @@ pub fn run(args: &Args) -> Done {
         TimeWaitStep::Probed(_) => {}
     })
     .map_err(check_failure)?;
-    let text = if args.json { format!("{:#}\n", json_of(&test, &found)) } else { text_of(&test, &found) };
-    output::print(&text);
+    output::print_either(args.json, || json_of(&test, &found), || text_of(&test, &found));
     Ok(if found.meets_rule() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 

@@ -101,8 +101,7 @@ pub fn run(args: &Args) -> Done {
     })
     .map_err(check_failure)?;
     let faults: Vec<Option<String>> = pairs.iter().map(|pair| args.fault(pair)).collect();
-    let text = if args.json { format!("{:#}\n", json_of(&pairs, &faults)) } else { text_of(&pairs, &faults) };
-    output::print(&text);
+    output::print_either(args.json, || json_of(&pairs, &faults), || text_of(&pairs, &faults));
     Ok(if faults.iter().all(Option::is_none) { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 

@@ -13,7 +13,7 @@ use polygraph_netcheck::throughput::iperf3::{self, Iperf3Result};
 use polygraph_netcheck::throughput::protocol::MOST_STREAMS;
 use polygraph_netcheck::throughput::{Direction, PORT, ThroughputResult, ThroughputServer, ThroughputTest};
 use polygraph_runner::Failure;
-use serde_json::Value;
+use serde_json::json;
 
 use super::throughput_text::{self, Measured};
 use super::{bench_addresses, check_failure, counted, done, listen_address, listening, with_port};
@@ -178,7 +178,7 @@ fn test(args: &Args) -> Done {
         }
     }
     if args.json {
-        output::print(&format!("{:#}\n", Value::from(values)));
+        output::print_json(&json!({ "hosts": values }));
     }
     let last = failures.pop();
     for (host, error) in &failures {

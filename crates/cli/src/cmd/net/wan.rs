@@ -373,7 +373,7 @@ fn show(args: &StatusArgs) -> Done {
     let answers: Vec<StatusAnswer> = all.iter().map(ActiveEmulation::status).collect();
     if args.json {
         let list: Value = all.iter().zip(&answers).map(|(active, answer)| json_of(active, answer)).collect();
-        output::print(&format!("{list:#}\n"));
+        output::print_json(&json!({ "emulations": list }));
     } else if all.is_empty() {
         output::print("nothing is emulated\n");
     } else {
