@@ -4,14 +4,28 @@ PREFIX ?= /usr/local
 CARGO ?= cargo
 BENCH ?=
 BINDIR = $(DESTDIR)$(PREFIX)/bin
+SYSCONFDIR ?= /etc
+UNITDIR = $(DESTDIR)$(PREFIX)/lib/systemd/system
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 
-MDBOOK = $(TARGET)/tools/bin/mdbook
+# What an installed program has, and a first `cargo run --release -- try` need not build.
+FEATURES = fleet,manual
 
-.PHONY: all check book test test-deps devices python lint fuzz-check doc unit bench bench-quick install uninstall clean
+# The targets of release archives, and the one of `make static`. A target without a Rust standard library on this machine is left out.
+DIST_TARGETS ?= x86_64-unknown-linux-musl aarch64-unknown-linux-musl
+HOST_ARCH = $(shell uname -m)
+HAS_MUSL = $(wildcard $(shell rustc --print target-libdir --target $(HOST_ARCH)-unknown-linux-musl)/libstd-*.rlib)
+STATIC_TARGET ?= $(HOST_ARCH)-unknown-linux-$(if $(HAS_MUSL),musl,gnu)
+# SBOM=no: without the list of components, whose tool takes minutes to build.
+SBOM ?= yes
+
+MDBOOK = $(TARGET)/tools/bin/mdbook
+CYCLONEDX = $(TARGET)/tools/bin/cargo-cyclonedx
+
+.PHONY: all check book test test-deps devices python lint fuzz-check doc unit bench bench-quick install install-services uninstall static dist dist-check image clean
 
 all:
-	$(CARGO) build --release --locked --features fleet
+	$(CARGO) build --release --locked --features $(FEATURES)
 
 # Formatting, lints, unit tests and the rules of the tree.
 check:
@@ -71,15 +85,58 @@ doc:
 bench bench-quick: all
 	python3 -B bench/bench.py $(if $(filter bench-quick,$@),--quick) $(BENCH)
 
-# The program, and its classic names as links to it.
+# The program, its classic names as links to it, man pages and completions of shells.
 install: all
 	install -d '$(BINDIR)'
 	install -m 755 '$(TARGET)/release/polygraph' '$(BINDIR)/polygraph'
 	for name in $$('$(BINDIR)/polygraph' installed-names); do ln -sf polygraph "$(BINDIR)/$$name"; done
+	'$(BINDIR)/polygraph' extras '$(DESTDIR)$(PREFIX)' >/dev/null
+
+# Units of systemd for agents and servers, with files for their options. Existing files with options are kept.
+install-services:
+	install -d '$(UNITDIR)' '$(DESTDIR)$(SYSCONFDIR)/default'
+	for unit in agent server; do \
+		sed 's|/usr/local/bin/|$(PREFIX)/bin/|' deploy/polygraph-$$unit.service >'$(UNITDIR)'/polygraph-$$unit.service; \
+		chmod 644 '$(UNITDIR)'/polygraph-$$unit.service; \
+		options='$(DESTDIR)$(SYSCONFDIR)/default'/polygraph-$$unit; \
+		test -e "$$options" || install -m 644 deploy/polygraph-$$unit.default "$$options"; \
+	done
 
 uninstall:
+	'$(BINDIR)/polygraph' extras --list '$(DESTDIR)$(PREFIX)' | while read -r file; do rm -f "$$file"; done
 	for name in $$('$(BINDIR)/polygraph' installed-names); do rm -f "$(BINDIR)/$$name"; done
-	rm -f '$(BINDIR)/polygraph'
+	rm -f '$(BINDIR)/polygraph' '$(UNITDIR)/polygraph-agent.service' '$(UNITDIR)/polygraph-server.service'
+
+# A program that needs no library, in target/static/polygraph: for musl, or else with glibc linked statically.
+static:
+	CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc \
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+	RUSTFLAGS='-C target-feature=+crt-static' \
+		$(CARGO) build --release --locked --features $(FEATURES) --target $(STATIC_TARGET)
+	install -D '$(TARGET)/$(STATIC_TARGET)/release/polygraph' '$(TARGET)/static/$(STATIC_TARGET)/polygraph'
+	ln -sf '$(STATIC_TARGET)/polygraph' '$(TARGET)/static/polygraph'
+
+# Everything that a release publishes, in dist/.
+dist: all $(if $(filter yes,$(SBOM)),$(CYCLONEDX))
+	CARGO='$(CARGO)' TARGET='$(TARGET)' FEATURES='$(FEATURES)' DIST_TARGETS='$(DIST_TARGETS)' \
+		CYCLONEDX='$(if $(filter yes,$(SBOM)),$(CYCLONEDX))' sh deploy/dist.sh
+
+$(CYCLONEDX):
+	$(CARGO) install --locked --quiet cargo-cyclonedx --version 0.5.9 --root '$(TARGET)/tools'
+
+# What users do with the packages in dist/, in clean roots; needs root and Debian's packages mmdebstrap and lintian. CI of every change
+# does not run it.
+dist-check:
+	sh deploy/dist-check.sh
+
+# An image for containers, from the static program.
+image: static
+	rm -rf '$(TARGET)/image'
+	sh deploy/image-root.sh '$(TARGET)/static/polygraph' '$(TARGET)/image'
+	container=$$(buildah from scratch) && \
+		buildah copy "$$container" '$(TARGET)/image' / && \
+		buildah config --user 65532:65532 --workingdir /work --stop-signal SIGTERM --entrypoint '["/usr/bin/polygraph"]' --cmd --help "$$container" && \
+		buildah commit --rm "$$container" polygraph
 
 clean:
 	$(CARGO) clean
