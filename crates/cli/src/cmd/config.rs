@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::Cli;
 use crate::exit::Done;
 use crate::output;
-use crate::settings::{Key, Setting, Settings, environment_name, is_command};
+use crate::settings::{Key, OptionDefault, Settings, environment_name, is_command};
 
 /// Options of `config`.
 #[derive(Parser, Debug)]
@@ -55,7 +55,7 @@ struct Row {
 }
 
 impl Row {
-    fn of_setting(setting: &Setting) -> Row {
+    fn of_setting(setting: &OptionDefault) -> Row {
         let replaced = setting.replaced.iter().map(|(values, origin)| (values.clone(), origin.to_string()));
         Row {
             key: setting.key.clone(),

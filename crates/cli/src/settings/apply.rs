@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 
-use super::{Setting, Settings};
+use super::{OptionDefault, Settings};
 
 /// A command line with the settings that apply to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct Applied {
     /// The command line.
     pub words: Vec<String>,
     /// The settings that it contains.
-    pub used: Vec<Setting>,
+    pub used: Vec<OptionDefault>,
 }
 
 /// Adds settings to a command line: those of its command that it does not have, unless they contradict what it has.
@@ -35,16 +35,16 @@ pub fn apply(words: &[String], program: &Command, settings: &Settings) -> Applie
     if given.iter().any(|arg| arg.is_exclusive_set()) {
         return unchanged;
     }
-    let of_command = |setting: &&Setting| setting.key.command.is_empty() || setting.key.command == path;
-    let fits = |setting: &&Setting| {
+    let of_command = |setting: &&OptionDefault| setting.key.command.is_empty() || setting.key.command == path;
+    let fits = |setting: &&OptionDefault| {
         let arg = command.get_arguments().find(|arg| arg.get_long() == Some(&*setting.key.option));
         arg.is_some_and(|arg| given.iter().all(|other| !clash(command, arg, other)))
     };
-    let says_something = |setting: &&Setting| !setting.is_flag || setting.values[0] == "true";
+    let says_something = |setting: &&OptionDefault| !setting.is_flag || setting.values[0] == "true";
     let chosen = settings.settings.iter().filter(of_command).filter(fits).filter(says_something);
-    let mut used: Vec<Setting> = chosen.cloned().collect();
+    let mut used: Vec<OptionDefault> = chosen.cloned().collect();
     // An option that needs another one, which is not there, says nothing here.
-    let parses = |used: &[Setting]| {
+    let parses = |used: &[OptionDefault]| {
         let words = with(words, at, used);
         program.clone().try_get_matches_from(words).map(drop).map_err(|error| error.kind())
     };
@@ -53,7 +53,7 @@ pub fn apply(words: &[String], program: &Command, settings: &Settings) -> Applie
     ) = parses(&used)
     {
         let helps = |index: &usize| {
-            let rest: Vec<Setting> =
+            let rest: Vec<OptionDefault> =
                 used.iter().enumerate().filter(|(other, _)| other != index).map(|(_, s)| s.clone()).collect();
             parses(&rest).is_ok()
         };
@@ -101,7 +101,7 @@ fn clash(command: &Command, a: &Arg, b: &Arg) -> bool {
 }
 
 /// The command line with settings behind the name of the command.
-fn with(words: &[String], at: usize, used: &[Setting]) -> Vec<String> {
+fn with(words: &[String], at: usize, used: &[OptionDefault]) -> Vec<String> {
     let mut out = words[..at].to_vec();
     for setting in used {
         let option = &setting.key.option;
@@ -118,10 +118,10 @@ fn with(words: &[String], at: usize, used: &[Setting]) -> Vec<String> {
 }
 
 /// The options among the settings that an error message names, with their origins.
-pub fn origins_in(message: &str, used: &[Setting]) -> Vec<String> {
+pub fn origins_in(message: &str, used: &[OptionDefault]) -> Vec<String> {
     let words: BTreeSet<&str> =
         message.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-')).collect();
-    let is_named = |setting: &&Setting| words.contains(format!("--{}", setting.key.option).as_str());
+    let is_named = |setting: &&OptionDefault| words.contains(format!("--{}", setting.key.option).as_str());
     used.iter()
         .filter(is_named)
         .map(|setting| format!("--{} comes from {}", setting.key.option, setting.origin))
@@ -138,10 +138,10 @@ mod tests {
     use crate::Cli;
     use crate::settings::{Key, Origin};
 
-    fn setting(key: &str, values: &[&str]) -> Setting {
+    fn setting(key: &str, values: &[&str]) -> OptionDefault {
         let mut names: Vec<String> = key.split('.').map(str::to_owned).collect();
         let option = names.pop().unwrap();
-        Setting {
+        OptionDefault {
             key: Key { command: names, option },
             is_flag: matches!(values, ["true" | "false"]),
             values: values.iter().map(|value| (*value).to_owned()).collect(),

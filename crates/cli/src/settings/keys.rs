@@ -2,7 +2,7 @@
 
 use clap::{Arg, ArgAction, Command};
 
-use super::{Key, Origin, Setting};
+use super::{Key, OptionDefault, Origin};
 
 /// Options that only a command line can have, because they permit what a file of somebody else must not permit.
 const COMMAND_LINE_ONLY: [&str; 1] = ["allow_exec"];
@@ -22,8 +22,8 @@ pub struct KnownKey {
 
 impl KnownKey {
     /// A value of this option.
-    pub fn setting(&self, values: Vec<String>, origin: Origin) -> Setting {
-        Setting { key: self.key.clone(), is_flag: self.is_flag, values, origin, replaced: Vec::new() }
+    pub fn setting(&self, values: Vec<String>, origin: Origin) -> OptionDefault {
+        OptionDefault { key: self.key.clone(), is_flag: self.is_flag, values, origin, replaced: Vec::new() }
     }
 }
 

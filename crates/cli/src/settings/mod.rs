@@ -57,7 +57,7 @@ impl std::fmt::Display for Origin {
 
 /// A default value of an option.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setting {
+pub struct OptionDefault {
     /// The option.
     pub key: Key,
     /// Whether the option has no value; then `values` is `true` or `false`.
@@ -70,7 +70,7 @@ pub struct Setting {
     pub replaced: Vec<(Vec<String>, Origin)>,
 }
 
-impl Setting {
+impl OptionDefault {
     /// The setting as words of a command line.
     pub fn words(&self) -> String {
         let option = &self.key.option;
@@ -101,5 +101,5 @@ pub struct Settings {
     /// The files that were looked for.
     pub files: Vec<SettingsFile>,
     /// The settings, sorted by command and option.
-    pub settings: Vec<Setting>,
+    pub settings: Vec<OptionDefault>,
 }

@@ -10,7 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::keys::{KnownKey, find, is_command, keys, plain, similar};
-use super::{Key, Origin, Setting, Settings, SettingsFile};
+use super::{Key, OptionDefault, Origin, Settings, SettingsFile};
 
 /// The environment variable that names the only file to read; `none`: neither files nor variables are read.
 pub const CONFIG_VARIABLE: &str = "POLYGRAPH_CONFIG";
@@ -72,7 +72,7 @@ pub fn load(
     for file in files.iter().filter(|file| file.exists) {
         found.extend(from_file(&file.path, program, &known)?);
     }
-    let mut settings: Vec<Setting> = Vec::new();
+    let mut settings: Vec<OptionDefault> = Vec::new();
     for setting in found {
         match settings.iter_mut().find(|other| other.key == setting.key) {
             Some(other) => other.replaced.push((setting.values, setting.origin)),
@@ -94,7 +94,10 @@ fn usual_files(variables: &BTreeMap<String, String>) -> Vec<SettingsFile> {
     [("project", PathBuf::from(FILE))].into_iter().chain(user).map(file).collect()
 }
 
-fn from_variables(variables: &BTreeMap<String, String>, known: &[KnownKey]) -> Result<Vec<Setting>, Failure> {
+fn from_variables(
+    variables: &BTreeMap<String, String>,
+    known: &[KnownKey],
+) -> Result<Vec<OptionDefault>, Failure> {
     let mut found = Vec::new();
     for (name, value) in variables.iter().filter(|(name, _)| name.starts_with(PREFIX)) {
         let Some(option) = known.iter().find(|known| environment_name(&known.key) == *name) else {
@@ -130,7 +133,7 @@ fn allowed(option: &KnownKey) -> Result<(), String> {
     }
 }
 
-fn from_file(path: &Path, program: &Command, known: &[KnownKey]) -> Result<Vec<Setting>, Failure> {
+fn from_file(path: &Path, program: &Command, known: &[KnownKey]) -> Result<Vec<OptionDefault>, Failure> {
     let wrong = |problem: String| Failure::usage(format!("{}{problem}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| wrong(format!(": {error}")))?;
     let table = DeTable::parse(&text).map_err(|error| {
@@ -156,7 +159,7 @@ struct SettingsReader<'a> {
     text: &'a str,
     program: &'a Command,
     known: &'a [KnownKey],
-    found: Vec<Setting>,
+    found: Vec<OptionDefault>,
 }
 
 impl SettingsReader<'_> {
@@ -248,7 +251,7 @@ mod tests {
         std::fs::write(&path, text).unwrap();
         let list = [(CONFIG_VARIABLE, path.to_str().unwrap())];
         let settings = load(&Cli::command(), variables(&list));
-        let shown = |setting: &Setting| {
+        let shown = |setting: &OptionDefault| {
             let origin = setting.origin.to_string();
             let (_, line) = origin.rsplit_once(':').unwrap();
             (setting.key.to_string(), setting.values.join(","), line.to_owned())
