@@ -37,7 +37,11 @@ pub fn files(program: &Command, classic: &[(&'static str, &str)]) -> io::Result<
         let command = command.clone().name(*name).bin_name(*name).display_name(*name);
         let command = command.version(env!("CARGO_PKG_VERSION"));
         let see_also = format!("polygraph-{subcommand}");
-        found.push(man::page(&command, name, &["polygraph".to_owned(), see_also])?);
+        let page = man::page(&command, name, &["polygraph".to_owned(), see_also])?;
+        // `polygraph-lx` is a classic name, and the page of `polygraph lx` has the same name.
+        if found.iter().all(|file| file.path != page.path) {
+            found.push(page);
+        }
         completions(&command, name, &mut found);
     }
     Ok(found)
@@ -92,7 +96,7 @@ mod tests {
         let files = files(&program, &CLASSIC).unwrap();
         let text = |path: &str| &files.iter().find(|file| file.path == path).unwrap().text;
         let page = text("share/man/man1/polyclt.1");
-        for part in [".TH polyclt 1", "\\-\\-req_rate", ".SH EXAMPLES", ".BR polygraph\\-client (1)"] {
+        for part in [".TH polyclt 1", "\\-\\-req_rate", ".SH VALUES", ".BR polygraph\\-client (1)"] {
             assert!(page.contains(part), "{part}: {page}");
         }
         let run = text("share/man/man1/polygraph-run.1");
