@@ -780,7 +780,11 @@ fn standard() -> Vec<(String, Vec<(String, String)>)> {
             let places = words.iter().enumerate().filter(move |(_, word)| *word == option);
             places.map(|(at, _)| words[at + 1].clone()).collect::<Vec<_>>()
         };
-        let Some(file) = after("--config").pop() else { continue };
+        let Some(mut file) = after("--config").pop() else { continue };
+        if !file.contains('/') {
+            // The name of a built-in workload.
+            file = format!("workloads/{file}.pg");
+        }
         let settings = after("--set");
         let split = |text: &String| {
             let (name, value) = text.split_once('=').unwrap();
