@@ -1,8 +1,10 @@
-//! Messages that agents and controllers of fleets receive: `cargo +nightly fuzz run fleet`. What can be read must be written and read
-//! again as the same message.
+//! Messages that agents and controllers of fleets receive, and the frames in which ssh carries them: `cargo +nightly fuzz run fleet`. What
+//! can be read must be written and read again as the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use polygraph_fleet::block_on;
+use polygraph_fleet::bus::frame::SshFrame;
 use polygraph_fleet::protocol::{AgentRequest, Answer, RunState, decode, encode};
 
 fuzz_target!(|data: &[u8]| {
@@ -13,4 +15,11 @@ fuzz_target!(|data: &[u8]| {
         assert!(decode::<Answer>(&encode(&answer)).is_ok());
     }
     let _ = decode::<RunState>(data);
+    let _ = block_on(async {
+        let mut input = data;
+        while let Ok(Some(frame)) = SshFrame::read(&mut input).await {
+            let again = frame.encode();
+            assert_eq!(SshFrame::read(&mut again.as_slice()).await.unwrap(), Some(frame));
+        }
+    });
 });

@@ -4,11 +4,12 @@
 //! ```text
 //! nats-server -js -sd /tmp/nats &
 //! simulated_fleet agents nats://127.0.0.1 1000 &
-//! simulated_fleet control nats://127.0.0.1 1000 60 $(pidof nats-server)
+//! polygraph mon --web --fleet nats://127.0.0.1 &
+//! simulated_fleet control nats://127.0.0.1 1000 60 $(pidof nats-server) $(pidof polygraph)
 //! ```
 //!
-//! Agents are tasks of one process, each with a connection of its own. Their processes are only states, which end by themselves when
-//! they are asked to.
+//! Agents are tasks of one process, each with a connection of its own. Their processes are only states and live statistics, one of each
+//! per second, and end by themselves when they are asked to. Monitors are real.
 
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "the example is a program that measures")]
 
@@ -22,10 +23,11 @@ use polygraph_fleet::bus::{Bus, BusMessage};
 use polygraph_fleet::controller::RunFile;
 use polygraph_fleet::protocol::{
     ALL_AGENTS, AgentRequest, Answer, Assignment, Inventory, ProcessStage, RunState, SideAssignment,
-    SideState, StoredFile, agent_subject, bucket, decode, encode, state_subject,
+    SideState, StoredFile, agent_subject, bucket, decode, encode, live_subject, state_subject,
 };
 use polygraph_fleet::{AgentName, BusOptions, Fleet, FleetRun, LostPolicy, RelativePath, RunId, block_on};
 use polygraph_stats::Side;
+use serde_json::json;
 
 type Measured = Result<(), Box<dyn std::error::Error>>;
 
@@ -36,10 +38,14 @@ fn main() -> Measured {
         ["agents", url, count] => {
             block_on(tokio::task::LocalSet::new().run_until(agents(url, count.parse()?)))?
         }
-        ["control", url, count, seconds, nats] => {
-            block_on(control(url, count.parse()?, seconds.parse()?, nats.parse()?))?
+        ["control", url, count, seconds, nats, ref monitors @ ..] => {
+            let mut watched = vec![("NATS", nats.parse()?), ("controller", std::process::id())];
+            for pid in monitors {
+                watched.push(("monitor", pid.parse()?));
+            }
+            block_on(control(url, count.parse()?, seconds.parse()?, watched))?
         }
-        _ => Err("agents URL COUNT, or control URL COUNT SECONDS PID_OF_NATS".into()),
+        _ => Err("agents URL COUNT, or control URL COUNT SECONDS PID_OF_NATS [PID_OF_MONITOR...]".into()),
     }
 }
 
@@ -54,6 +60,7 @@ struct Simulated {
     directory: PathBuf,
     run: RefCell<Option<(Assignment, ProcessStage)>>,
     lines: RefCell<u64>,
+    start_unix_us: u64,
 }
 
 async fn agents(url: &str, count: usize) -> Measured {
@@ -70,6 +77,7 @@ async fn agents(url: &str, count: usize) -> Measured {
             directory: directory.clone(),
             run: RefCell::default(),
             lines: RefCell::default(),
+            start_unix_us: u64::try_from(unix_time().as_micros())?,
         };
         tasks.push(tokio::task::spawn_local(Rc::new(agent).serve()));
     }
@@ -113,7 +121,40 @@ impl Simulated {
             if let Some(state) = self.state() {
                 self.bus.publish(state_subject(&self.name), None, encode(&state)).await;
             }
+            self.bus.publish(live_subject(&self.name), None, self.statistics()).await;
         }
+    }
+
+    /// A message as processes publish it (docs/monitor.md): a client at 100 requests per second with hits and errors, or a server.
+    fn statistics(&self) -> Vec<u8> {
+        let second = *self.lines.borrow();
+        let is_client = self
+            .run
+            .borrow()
+            .as_ref()
+            .is_some_and(|(assignment, _)| assignment.sides[0].side == Side::Client);
+        let counts = |seconds: u64| {
+            let requests = 100 * seconds;
+            json!({
+                "seconds": seconds, "started": requests, "ok": requests - seconds, "failed": seconds, "rptm_us": requests * 1_350_000,
+                "basic": if is_client { requests } else { 0 }, "hits": if is_client { requests / 2 } else { 0 },
+                "offered_hits": requests * 55 / 100, "reply_bytes": requests * 13_312, "cpu_s": 0.01, "busiest_s": 0.01,
+            })
+        };
+        let verdict = json!({
+            "word": "VALID", "meaning": "the device sustained the load and the bench kept up",
+            "findings": ["only 820 transactions ended in phase meas: means are imprecise"],
+        });
+        let message = json!({
+            "format": 1, "host": self.name, "pid": 1000, "side": if is_client { "client" } else { "server" }, "label": "simulated",
+            "workload": "PolyMix-4", "version": "0.2.0", "start_unix_us": self.start_unix_us, "elapsed_s": second, "state": "running",
+            "end": null, "planned_rate": 100.0, "interval": counts(1), "total": counts(second), "rptm_p95_us": 4_000_000,
+            "phase": { "name": "top1", "index": 1, "planned": 10, "elapsed_s": second, "duration_s": 14_400.0, "primary": true },
+            "open_connections": 135, "transactions": 135, "agents": 250, "rss_bytes": 50_000_000,
+            "errors": [{ "number": "c12", "text": "the connection was refused", "count": second, "fails": true }],
+            "verdict": if is_client { verdict } else { json!(null) },
+        });
+        message.to_string().into_bytes()
     }
 
     fn state(&self) -> Option<RunState> {
@@ -128,7 +169,12 @@ impl Simulated {
             last_lines: (0..lines.min(24)).map(|number| format!("{number} {line}")).collect(),
             log_bytes: lines * 1000,
         };
-        Some(RunState { agent: self.name.clone(), run: assignment.run.clone(), sides: vec![side] })
+        Some(RunState {
+            agent: self.name.clone(),
+            instance: 1,
+            run: assignment.run.clone(),
+            sides: vec![side],
+        })
     }
 
     async fn answer(self: Rc<Self>, message: BusMessage) {
@@ -156,10 +202,7 @@ impl Simulated {
                 disk_free: 1 << 40,
                 busy: None,
             })),
-            AgentRequest::Clock => {
-                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-                Answer::Clock(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
-            }
+            AgentRequest::Clock => Answer::Clock(u64::try_from(unix_time().as_nanos()).unwrap_or(u64::MAX)),
             AgentRequest::Prepare(assignment) => {
                 let path = self.directory.join(format!("{}.pg", self.name));
                 for file in &assignment.files {
@@ -214,6 +257,10 @@ impl Simulated {
     }
 }
 
+fn unix_time() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
 /// Processor time in seconds and resident memory in bytes of a process.
 fn usage(pid: u32) -> (f64, f64) {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -230,36 +277,34 @@ fn usage(pid: u32) -> (f64, f64) {
 
 /// Prints the cost of each step.
 struct Steps {
-    nats: u32,
+    /// The processes whose cost is of interest.
+    watched: Vec<(&'static str, u32)>,
     begin: Instant,
-    used: [f64; 2],
+    used: Vec<f64>,
 }
 
 impl Steps {
-    fn new(nats: u32) -> Steps {
-        let used = [usage(nats).0, usage(std::process::id()).0];
-        Steps { nats, begin: Instant::now(), used }
+    fn new(watched: Vec<(&'static str, u32)>) -> Steps {
+        let used = watched.iter().map(|(_, pid)| usage(*pid).0).collect();
+        Steps { watched, begin: Instant::now(), used }
     }
 
     fn step(&mut self, what: &str) {
-        let (seconds, now) =
-            (self.begin.elapsed().as_secs_f64(), [usage(self.nats), usage(std::process::id())]);
-        println!(
-            "{what:28} {seconds:8.2} s  NATS: {:6.2} s CPU ({:5.1} %) {:6.1} MB  controller: {:6.2} s CPU ({:5.1} %) {:6.1} MB",
-            now[0].0 - self.used[0],
-            (now[0].0 - self.used[0]) / seconds * 100.0,
-            now[0].1 / 1e6,
-            now[1].0 - self.used[1],
-            (now[1].0 - self.used[1]) / seconds * 100.0,
-            now[1].1 / 1e6,
-        );
-        *self = Steps::new(self.nats);
+        let seconds = self.begin.elapsed().as_secs_f64();
+        print!("{what:28} {seconds:8.2} s");
+        for ((name, pid), before) in self.watched.iter().zip(&self.used) {
+            let (cpu, memory) = usage(*pid);
+            let cpu = cpu - before;
+            print!("  {name}: {cpu:6.2} s CPU ({:5.1} %) {:6.1} MB", cpu / seconds * 100.0, memory / 1e6);
+        }
+        println!();
+        *self = Steps::new(std::mem::take(&mut self.watched));
     }
 }
 
-async fn control(url: &str, count: usize, seconds: u64, nats: u32) -> Measured {
+async fn control(url: &str, count: usize, seconds: u64, watched: Vec<(&'static str, u32)>) -> Measured {
     let mut fleet = Fleet::connect(&options(url, "control")).await?;
-    let mut steps = Steps::new(nats);
+    let mut steps = Steps::new(watched);
     let names: Vec<AgentName> =
         (0..count).map(|number| format!("a{number:04}").parse()).collect::<Result<_, _>>()?;
     let found = fleet.inventory(&names, Duration::from_secs(30)).await?;
@@ -301,7 +346,7 @@ async fn control(url: &str, count: usize, seconds: u64, nats: u32) -> Measured {
     let begin = Instant::now();
     let stop = Box::pin(tokio::time::sleep(Duration::from_secs(seconds)));
     let followed = run.follow(&mut fleet, stop, &mut |_| {}).await?;
-    steps.step("following states at 1 Hz");
+    steps.step("following at 1 Hz");
     println!(
         "  {} lost; all had ended {:.2} s after they were asked to",
         followed.losses.len(),

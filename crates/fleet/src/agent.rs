@@ -31,7 +31,7 @@ use tokio::task::LocalSet;
 use crate::bus::{Bus, BusMessage, BusOptions};
 use crate::error::{FleetError, Result};
 use crate::names::{AgentName, RunId};
-use crate::protocol::{ALL_AGENTS, agent_subject, encode, state_subject};
+use crate::protocol::{ALL_AGENTS, HISTORY, agent_subject, encode, joined_subject, state_subject};
 
 use self::runs::Runs;
 
@@ -78,7 +78,7 @@ pub struct AgentOptions {
 /// What happens to an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentEvent {
-    /// It is connected to NATS, and ready for requests.
+    /// It is connected to this, and ready for requests.
     Connected(String),
     /// The connection was lost. Processes go on.
     Disconnected,
@@ -88,6 +88,15 @@ pub enum AgentEvent {
 
 /// Shows what happens.
 pub type Tell = fn(AgentEvent);
+
+/// The connection to NATS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Connection {
+    /// There was none yet.
+    Awaited,
+    Made,
+    Lost,
+}
 
 /// An agent at work.
 struct Agent {
@@ -103,14 +112,13 @@ struct Agent {
 /// # Errors
 /// If the directory for logs cannot be used, or NATS refuses the credentials.
 pub async fn serve(options: AgentOptions, stop: Pin<Box<dyn Future<Output = ()>>>, tell: Tell) -> Result<()> {
-    let runs = Runs::open(&options.logs, options.name.clone())?;
+    // The clock makes agents with the same name on different hosts differ, the process id those of one host.
+    let instance = unix_ns() ^ (u64::from(std::process::id()) << 32);
+    let runs = Runs::open(&options.logs, options.name.clone(), instance)?;
     let adopted = runs.active().len();
     if adopted > 0 {
         tell(AgentEvent::Note(format!("{adopted} runs of an earlier agent go on")));
     }
-    // The clock makes agents with the same name on different hosts differ, the process id those of one host.
-    let now = unix_ns();
-    let instance = now ^ (u64::from(std::process::id()) << 32);
     let bus = Bus::connect(&options.bus, true).await?;
     let agent = Rc::new(Agent { options, bus, instance, runs: RefCell::new(runs), tell });
     LocalSet::new().run_until(agent.serve(stop)).await
@@ -120,25 +128,36 @@ impl Agent {
     async fn serve(self: Rc<Self>, mut stop: Pin<Box<dyn Future<Output = ()>>>) -> Result<()> {
         let mut own = self.bus.subscribe(agent_subject(&self.options.name)).await?;
         let mut all = self.bus.subscribe(ALL_AGENTS.to_owned()).await?;
+        let mut history = self.bus.subscribe(HISTORY.to_owned()).await?;
         let mut look = tokio::time::interval(LOOK);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut heartbeat = Instant::now();
-        let mut was_connected = false;
+        let mut connection = Connection::Awaited;
         loop {
             let message = tokio::select! {
                 message = own.next() => Some(message),
                 message = all.next() => Some(message),
+                Some(asked) = history.next() => {
+                    if let Some(reply) = asked.reply {
+                        self.send_history(&reply);
+                    }
+                    continue;
+                }
                 _ = look.tick() => None,
                 () = &mut stop => break,
             };
             match message {
                 Some(Some(message)) => drop(tokio::task::spawn_local(Rc::clone(&self).answer(message))),
+                Some(None) if self.bus.ends_with_controller() => {
+                    (self.tell)(AgentEvent::Disconnected);
+                    return Ok(());
+                }
                 Some(None) => {
                     self.end().await;
                     return Err(FleetError::Nats("the connection was closed for good".to_owned()));
                 }
                 None => {
-                    self.note_connection(&mut was_connected);
+                    self.note_connection(&mut connection).await;
                     let is_due = heartbeat.elapsed() >= HEARTBEAT;
                     if is_due {
                         heartbeat = Instant::now();
@@ -165,14 +184,28 @@ impl Agent {
         self.bus.publish(reply, None, encode(&answer)).await;
     }
 
-    fn note_connection(&self, was_connected: &mut bool) {
-        let is_connected = self.bus.is_connected();
-        match (*was_connected, is_connected) {
-            (false, true) => (self.tell)(AgentEvent::Connected(self.bus.server())),
-            (true, false) => (self.tell)(AgentEvent::Disconnected),
+    async fn note_connection(&self, connection: &mut Connection) {
+        let now = if self.bus.is_connected() { Connection::Made } else { Connection::Lost };
+        match (*connection, now) {
+            (Connection::Awaited, Connection::Made) => {
+                // Runs that go on without this agent should say so.
+                let inventory = encode(&self.inventory());
+                self.bus.publish(joined_subject(&self.options.name), None, inventory).await;
+                (self.tell)(AgentEvent::Connected(self.bus.peer()));
+            }
+            (Connection::Lost, Connection::Made) => (self.tell)(AgentEvent::Connected(self.bus.peer())),
+            (Connection::Made, Connection::Lost) => (self.tell)(AgentEvent::Disconnected),
+            (Connection::Awaited, Connection::Lost) => return,
             _ => {}
         }
-        *was_connected = is_connected;
+        *connection = now;
+    }
+
+    /// Sends what the processes here have published so far to a monitor.
+    fn send_history(self: &Rc<Self>, reply: &str) {
+        for process in self.runs.borrow().publishers() {
+            drop(tokio::task::spawn_local(live::send_history(Rc::clone(self), process, reply.to_owned())));
+        }
     }
 
     /// Looks after all processes, and publishes what has changed; with `all`, the states of all runs that controllers wait for.

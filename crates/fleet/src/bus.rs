@@ -1,24 +1,38 @@
-//! The message bus: everything that is known about NATS. Without the feature `nats`, it cannot be connected.
+//! The message bus: messages by subjects, and files in buckets.
+//!
+//! * this file: the bus as the rest of the crate sees it, and how it is connected.
+//! * `nats`: everything that is known about NATS. Programs without the feature `nats` lack it.
+//! * `ssh`, `host_list`: the bus of a controller that starts agents with ssh.
+//! * `stdio`: the bus of such an agent.
+//! * `frame`, `subscriptions`: what both have in common.
 
+pub mod frame;
+mod host_list;
 #[cfg(feature = "nats")]
 mod nats;
-#[cfg(not(feature = "nats"))]
-mod without;
+mod ssh;
+mod stdio;
+mod subscriptions;
 
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+#[cfg(feature = "nats")]
+use futures_util::StreamExt as _;
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::error::{FleetError, Result};
 
-#[cfg(feature = "nats")]
-pub use self::nats::{Bus, Inbox};
-#[cfg(not(feature = "nats"))]
-pub use self::without::{Bus, Inbox};
+/// The start of the addresses of fleets without NATS; the path of a list of hosts follows.
+const SSH: &str = "ssh:";
+/// The address of the controller that has started this agent with ssh.
+pub const STDIO: &str = "stdio:";
 
 /// How a process connects to NATS.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BusOptions {
-    /// Addresses of servers, separated by commas: `nats://host:4222`, `tls://host`. They may contain user and password.
+    /// Addresses of servers of NATS, separated by commas: `nats://host:4222`, `tls://host`. They may contain user and password. Or
+    /// `ssh:` with the path of a list of hosts, or [`STDIO`].
     pub url: String,
     /// A file with credentials (`.creds`).
     pub creds: Option<PathBuf>,
@@ -45,6 +59,185 @@ pub struct BusMessage {
     pub is_undelivered: bool,
     /// The message.
     pub bytes: Vec<u8>,
+}
+
+/// A connection of a controller or an agent, which is made again whenever it is lost.
+#[derive(Clone, Debug)]
+pub enum Bus {
+    /// To NATS.
+    #[cfg(feature = "nats")]
+    Nats(nats::NatsBus),
+    /// To agents that this controller has started with ssh.
+    Ssh(ssh::SshBus),
+    /// To the controller that has started this agent with ssh.
+    Stdio(stdio::StdioBus),
+}
+
+/// Messages of a subject.
+#[derive(Debug)]
+pub enum Inbox {
+    /// From NATS.
+    #[cfg(feature = "nats")]
+    Nats(Box<async_nats::Subscriber>),
+    /// From other connections.
+    Own(UnboundedReceiver<BusMessage>),
+}
+
+impl Bus {
+    /// Connects. If `patient`, the first connection to NATS is awaited for as long as it takes.
+    ///
+    /// # Errors
+    /// If no server or agent can be reached, or the credentials are refused.
+    pub async fn connect(options: &BusOptions, patient: bool) -> Result<Bus> {
+        if let Some(list) = options.url.strip_prefix(SSH) {
+            return Ok(Bus::Ssh(ssh::SshBus::connect(Path::new(list)).await?));
+        }
+        if options.url == STDIO {
+            return Ok(Bus::Stdio(stdio::StdioBus::start()));
+        }
+        options.check()?;
+        #[cfg(feature = "nats")]
+        return Ok(Bus::Nats(nats::NatsBus::connect(options, patient).await?));
+        #[cfg(not(feature = "nats"))]
+        {
+            let _ = patient;
+            Err(FleetError::NotBuilt)
+        }
+    }
+
+    /// Whether there is a connection now. That to agents over ssh consists of one to each of them, which are lost one by one.
+    pub fn is_connected(&self) -> bool {
+        match self {
+            #[cfg(feature = "nats")]
+            Bus::Nats(bus) => bus.is_connected(),
+            Bus::Ssh(_) => true,
+            Bus::Stdio(bus) => bus.is_connected(),
+        }
+    }
+
+    /// What this process is connected to, for people.
+    pub fn peer(&self) -> String {
+        match self {
+            #[cfg(feature = "nats")]
+            Bus::Nats(bus) => format!("NATS at {}", bus.server()),
+            Bus::Ssh(_) => "agents over ssh".to_owned(),
+            Bus::Stdio(_) => "the controller".to_owned(),
+        }
+    }
+
+    /// Whether the connection ends with the controller, so that an agent has nothing more to do then.
+    pub fn ends_with_controller(&self) -> bool {
+        matches!(self, Bus::Stdio(_))
+    }
+
+    /// A new subject for answers.
+    pub fn new_inbox(&self) -> String {
+        match self {
+            #[cfg(feature = "nats")]
+            Bus::Nats(bus) => bus.new_inbox(),
+            Bus::Ssh(bus) => bus.new_inbox(),
+            // Agents ask nothing.
+            Bus::Stdio(_) => "_INBOX.agent".to_owned(),
+        }
+    }
+
+    /// Publishes a message. Without a connection, it is lost: states are published again.
+    pub async fn publish(&self, subject: String, reply: Option<String>, bytes: Vec<u8>) {
+        match self {
+            #[cfg(feature = "nats")]
+            Bus::Nats(bus) => bus.publish(subject, reply, bytes).await,
+            Bus::Ssh(bus) => bus.publish(subject, reply, bytes).await,
+            Bus::Stdio(bus) => bus.publish(subject, reply, bytes).await,
+        }
+    }
+
+    /// Receives the messages of a subject.
+    ///
+    /// # Errors
+    /// If the server refuses that.
+    pub async fn subscribe(&self, subject: String) -> Result<Inbox> {
+        match self {
+            #[cfg(feature = "nats")]
+            Bus::Nats(bus) => Ok(Inbox::Nats(Box::new(bus.subscribe(subject).await?))),
+            Bus::Ssh(bus) => Ok(Inbox::Own(bus.subscribe(subject))),
+            Bus::Stdio(bus) => Ok(Inbox::Own(bus.subscribe(subject).await)),
+        }
+    }
+
+    /// Makes a bucket for files, unless it exists.
+    ///
+    /// # Errors
+    /// If the server refuses that.
+    pub async fn make_bucket(&self, bucket: &str) -> Result<()> {
+        match self {
+            #[cfg(feature = "nats")]
+            Bus::Nats(bus) => bus.make_bucket(bucket).await,
+            // Files need none.
+            Bus::Ssh(_) | Bus::Stdio(_) => {
+                let _ = bucket;
+                Ok(())
+            }
+        }
+    }
+
+    /// Removes a bucket with all files.
+    pub async fn remove_bucket(&self, bucket: &str) {
+        match self {
+            #[cfg(feature = "nats")]
+            Bus::Nats(bus) => bus.remove_bucket(bucket).await,
+            Bus::Ssh(bus) => bus.remove_bucket(bucket),
+            // Controllers do that.
+            Bus::Stdio(_) => {}
+        }
+    }
+
+    /// Stores a file, and returns its size in bytes.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is refused.
+    pub async fn put_file(&self, bucket: &str, object: &str, path: &Path) -> Result<u64> {
+        match self {
+            #[cfg(feature = "nats")]
+            Bus::Nats(bus) => bus.put_file(bucket, object, path).await,
+            Bus::Ssh(bus) => bus.put_file(bucket, object, path),
+            Bus::Stdio(bus) => bus.put_file(bucket, object, path).await,
+        }
+    }
+
+    /// Fetches a file, and returns its size in bytes. It is whole: NATS checks its digest, ssh every packet.
+    ///
+    /// # Errors
+    /// If the file is not there, or cannot be written.
+    pub async fn get_file(&self, bucket: &str, object: &str, path: &Path) -> Result<u64> {
+        match self {
+            #[cfg(feature = "nats")]
+            Bus::Nats(bus) => bus.get_file(bucket, object, path).await,
+            Bus::Ssh(bus) => bus.get_file(bucket, object, path).await,
+            Bus::Stdio(bus) => bus.get_file(bucket, object, path).await,
+        }
+    }
+
+    /// Removes a file from a bucket.
+    pub async fn remove_file(&self, bucket: &str, object: &str) {
+        match self {
+            #[cfg(feature = "nats")]
+            Bus::Nats(bus) => bus.remove_file(bucket, object).await,
+            Bus::Ssh(bus) => bus.remove_file(bucket, object),
+            // Controllers do that.
+            Bus::Stdio(_) => {}
+        }
+    }
+}
+
+impl Inbox {
+    /// The next message; `None` if the connection was closed for good.
+    pub async fn next(&mut self) -> Option<BusMessage> {
+        match self {
+            #[cfg(feature = "nats")]
+            Inbox::Nats(messages) => messages.next().await.map(nats::message_of),
+            Inbox::Own(messages) => messages.recv().await,
+        }
+    }
 }
 
 impl BusOptions {

@@ -27,7 +27,7 @@ use crate::protocol::{ALL_AGENTS, AgentRequest, Answer, Inventory, agent_subject
 pub use self::checks::{Candidate, check};
 pub use self::choice::{Choice, ChoiceRules, members};
 pub use self::collect::CollectedLogs;
-pub use self::follow::{Followed, Stopper};
+pub use self::follow::{Followed, Incident, Stopper};
 pub use self::roster::{Loss, LostPolicy};
 pub use self::start::{FleetRun, RunFile};
 

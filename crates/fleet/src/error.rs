@@ -10,7 +10,8 @@ use crate::protocol::DecodeError;
 pub enum FleetError {
     /// The program lacks the client of NATS.
     #[error(
-        "this program was built without fleets: build it with `cargo build --release --features fleet`, or use a released one"
+        "this program was built without the client of NATS: build it with `cargo build --release --features fleet`, use a released one, or \
+         start agents with ssh (docs/fleet.md)"
     )]
     NotBuilt,
     /// Options contradict each other, or the workload cannot be divided.
@@ -19,6 +20,9 @@ pub enum FleetError {
     /// The server of NATS cannot be reached, or refuses something.
     #[error("NATS: {0}")]
     Nats(String),
+    /// A connection over ssh does not do what it should.
+    #[error("ssh: {0}")]
+    Ssh(String),
     /// An agent did not answer.
     #[error("the agent {agent} does not answer ({what})")]
     Silent {

@@ -1,12 +1,12 @@
 //! Many hosts: agents that run the processes of tests, and a controller that finds them, starts them together, follows them and
-//! collects their logs, over NATS (docs/fleet.md).
+//! collects their logs, over NATS or ssh (docs/fleet.md).
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`protocol`] | the messages and subjects; does no I/O and accepts any bytes |
 //! | [`names`] | names of agents and runs, and paths, which are harmless by their types |
 //! | [`clock`] | the offset of clocks from round trips |
-//! | [`bus`] | everything that is known about NATS |
+//! | [`bus`] | messages by subjects and files, over NATS, or over ssh to agents that the controller starts |
 //! | [`agent`] | the program on every host |
 //! | [`files`] | the files of a workload, at places relative to each other |
 //! | [`live`] | what monitors receive of a fleet |
@@ -16,6 +16,7 @@
 //!
 //! * **Load runs in processes of its own**, `polygraph client` and `polygraph server`. They do not know the agent, do not share a
 //!   runtime with it, and survive it; so nothing that happens to agents or NATS disturbs the load.
+//! * **The bus is all that agents and controllers share**, so they do not know whether NATS or ssh carries it.
 //! * **NATS does what NATS can**: finding agents, questions and answers, files in pieces with digests, clusters and reconnection.
 //! * **Messages are complete.** A state says everything about a run on an agent, so whoever missed one needs only the next.
 //! * **An agent starts nothing but this program**, with options of which it sets those that name files itself.

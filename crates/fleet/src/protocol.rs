@@ -5,6 +5,7 @@
 //! nothing but time.
 
 use std::fmt;
+use std::path::Path;
 
 use polygraph_stats::Side;
 use serde::de::DeserializeOwned;
@@ -28,6 +29,16 @@ pub const ALL_LIVE: &str = "polygraph.live.*";
 /// The subject on which an agent passes on the live statistics of its processes.
 pub fn live_subject(name: &AgentName) -> String {
     format!("polygraph.live.{name}")
+}
+
+/// The subject of agents that are there for the first time.
+pub const ALL_JOINED: &str = "polygraph.joined.*";
+/// The subject on which monitors ask for the history of all processes.
+pub const HISTORY: &str = "polygraph.history";
+
+/// The subject on which an agent says that it is there, once after its start.
+pub fn joined_subject(name: &AgentName) -> String {
+    format!("polygraph.joined.{name}")
 }
 
 /// The subject on which one agent listens.
@@ -182,6 +193,16 @@ pub struct Assignment {
     pub sides: Vec<SideAssignment>,
 }
 
+impl Assignment {
+    /// A path of the run, from the directory in which processes work. It is the same on all hosts, and so are the texts in which it
+    /// occurs.
+    pub fn as_seen_by_processes(&self, path: &RelativePath) -> String {
+        let depth = Path::new(&self.directory.to_string()).components().count();
+        let path = format!("{}{path}", "../".repeat(depth));
+        if path.is_empty() { ".".to_owned() } else { path }
+    }
+}
+
 /// One process of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SideAssignment {
@@ -198,6 +219,8 @@ pub struct SideAssignment {
 pub struct RunState {
     /// The agent.
     pub agent: AgentName,
+    /// The number of the agent's inventory, which changes when the agent is restarted.
+    pub instance: u64,
     /// The run.
     pub run: RunId,
     /// Its processes.
@@ -232,6 +255,11 @@ pub enum ProcessStage {
     /// It has ended, with this exit code; `None`: a signal ended it, or it ended while no agent was there to see it.
     Ended(Option<i32>),
 }
+
+/// The exit code of a process that was asked to stop.
+pub const INTERRUPTED: i32 = 130;
+/// The exit code of a process whose error goal was reached, or which could not go on.
+pub const FAILED: i32 = 1;
 
 impl ProcessStage {
     /// Whether the process has ended.
@@ -345,6 +373,10 @@ mod tests {
                 words: vec!["--label".to_owned(), "x y".to_owned()],
             }],
         };
+        assert_eq!(assignment.as_seen_by_processes(&assignment.config), "a/b.pg");
+        assert_eq!(assignment.as_seen_by_processes(&RelativePath::default()), ".");
+        let deeper = Assignment { directory: "x/y".to_owned().try_into().unwrap(), ..assignment.clone() };
+        assert_eq!(deeper.as_seen_by_processes(&deeper.config), "../../a/b.pg");
         for request in [
             AgentRequest::Inventory,
             AgentRequest::Prepare(Box::new(assignment)),
@@ -360,7 +392,7 @@ mod tests {
             last_lines: vec!["listening".to_owned()],
             log_bytes: 1 << 40,
         };
-        let state = RunState { agent: "a".parse().unwrap(), run, sides: vec![side] };
+        let state = RunState { agent: "a".parse().unwrap(), instance: u64::MAX, run, sides: vec![side] };
         let answer = Answer::State(state);
         assert_eq!(decode::<Answer>(&encode(&answer)).unwrap(), answer);
     }

@@ -9,11 +9,9 @@
 //!
 //! * this file: hosts, shares, errors, and the steps of the division.
 //! * `apportionment`: how many units each host takes.
-//! * `host_list`: the list of hosts as a file.
 //! * `text`: the table for people.
 
 mod apportionment;
-mod host_list;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -28,8 +26,6 @@ use serde::{Serialize, Serializer};
 
 use self::apportionment::{LoadUnit, apportion};
 use crate::test::{Test, rate};
-
-pub use self::host_list::{HostList, ListedHost};
 
 /// A host that can run robots, servers or both.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,8 +74,8 @@ pub struct SideShare {
     /// Requests per second at the busiest moment of the test: those that robots send, or those that servers receive if a device
     /// answers none. `None` if that depends on replies.
     pub rate: Option<f64>,
-    /// Number of worker processes, with one loop each. `None`: the command finds the number by itself.
-    pub processes: Option<u32>,
+    /// Number of event loops. `None`: the command finds the number by itself.
+    pub loops: Option<u32>,
 }
 
 /// Why a test cannot be divided.
@@ -160,7 +156,7 @@ pub fn divide(test: &Test, hosts: &[TestHost]) -> Result<Division, DivisionError
     let shares = hosts.iter().zip(clients).zip(servers);
     let share = |((host, client), server): ((&TestHost, Option<SideShare>), Option<SideShare>)| {
         let mut share = HostShare { host: host.name.clone(), client, server };
-        set_processes(&mut share, host.cores);
+        set_loops(&mut share, host.cores);
         share
     };
     Ok(Division { hosts: shares.map(share).collect() })
@@ -291,7 +287,7 @@ fn divide_side(
             addresses: Vec::new(),
             agents: 0,
             rate: Some(0.0),
-            processes: None,
+            loops: None,
         });
         share.addresses.push(place.address.clone());
         share.agents += place.agents;
@@ -300,17 +296,17 @@ fn divide_side(
     Ok(shares)
 }
 
-/// Sets the numbers of worker processes on a host with this many processors: both sides of a host share them.
-fn set_processes(share: &mut HostShare, cores: Option<u32>) {
+/// Sets the numbers of event loops on a host with this many processors: both sides of a host share them.
+fn set_loops(share: &mut HostShare, cores: Option<u32>) {
     let Some(cores) = cores else { return };
     let both = share.client.is_some() && share.server.is_some();
     let (of_client, of_server) = if both { (cores.div_ceil(2), cores / 2) } else { (cores, cores) };
     if let Some(client) = &mut share.client {
         let needed = client_loops(client.rate, of_client.max(1) as usize).min(client.agents);
-        client.processes = Some(u32::try_from(needed).unwrap_or(of_client).max(1));
+        client.loops = Some(u32::try_from(needed).unwrap_or(of_client).max(1));
     }
     if let Some(server) = &mut share.server {
-        server.processes = Some(of_server.max(1));
+        server.loops = Some(of_server.max(1));
     }
 }
 

@@ -43,7 +43,7 @@ pub mod test;
 pub mod values;
 
 pub use bench_needs::{BenchNeeds, HostNeeds};
-pub use division::{Division, DivisionError, HostList, HostShare, SideShare, TestHost, divide};
+pub use division::{Division, DivisionError, HostShare, SideShare, TestHost, divide};
 pub use factor::{Factor, Factors, Inheritance, Inherited, Levels};
 pub use goal::{Goal, PositiveGoal};
 pub use lower::{Environment, LowerError, lower};

@@ -7,6 +7,7 @@ use clap::Parser;
 use polygraph_addr::AddrRange;
 use polygraph_engine::signals::StopSignals;
 use polygraph_fleet::agent::{self, AgentEvent, host_name};
+use polygraph_fleet::bus::STDIO;
 use polygraph_fleet::{AgentName, AgentOptions, block_on};
 use polygraph_runner::{Failure, addresses};
 
@@ -27,8 +28,12 @@ use crate::output;
 )]
 pub struct Args {
     /// Servers of NATS, separated by commas: nats://HOST:PORT, tls://HOST:PORT
-    #[arg(long, value_name = "URL")]
-    nats: String,
+    #[arg(long, value_name = "URL", required_unless_present = "stdio")]
+    nats: Option<String>,
+    /// Serve the controller that has started this agent with ssh, on standard input and output. The agent ends with the connection, and
+    /// its processes go on
+    #[arg(long, conflicts_with = "nats")]
+    stdio: bool,
     /// What this host runs: client (robots), server (origin servers), or both
     #[arg(long, value_name = "client,server", value_delimiter = ',', default_value = "client,server", value_parser = ["client", "server"])]
     roles: Vec<String>,
@@ -64,8 +69,9 @@ fn range(text: &str) -> Result<AddrRange, String> {
 pub fn run(args: Args) -> Done {
     let name = args.name.unwrap_or_else(|| AgentName::of_host(&host_name()));
     let has = |role: &str| args.roles.iter().any(|known| known == role);
+    let url = args.nats.unwrap_or_else(|| STDIO.to_owned());
     let options = AgentOptions {
-        bus: args.nats_options.bus(&args.nats, &format!("polygraph agent {name}")),
+        bus: args.nats_options.bus(&url, &format!("polygraph agent {name}")),
         client: has("client"),
         server: has("server"),
         weight: args.weight,
@@ -78,7 +84,9 @@ pub fn run(args: Args) -> Done {
         is_local: addresses::is_local,
         name,
     };
-    output::note(&format!("agent {} waits for NATS at {}", options.name, shown(&args.nats)));
+    if !args.stdio {
+        output::note(&format!("agent {} waits for NATS at {}", options.name, shown(&url)));
+    }
     block_on(async {
         let mut signals = StopSignals::new().map_err(Failure::setup)?;
         let stop = Box::pin(async move { signals.recv().await });
@@ -99,10 +107,8 @@ fn shown(url: &str) -> String {
 
 fn tell(event: AgentEvent) {
     match event {
-        AgentEvent::Connected(server) => {
-            output::note(&format!("connected to NATS at {server}, ready for runs"))
-        }
-        AgentEvent::Disconnected => output::warn("the connection to NATS is lost; processes go on"),
+        AgentEvent::Connected(peer) => output::note(&format!("connected to {peer}, ready for runs")),
+        AgentEvent::Disconnected => output::warn("the connection is lost; processes go on"),
         AgentEvent::Note(text) => output::note(&text),
     }
 }

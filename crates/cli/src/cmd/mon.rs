@@ -55,7 +55,7 @@ pub struct Args {
     /// Also attach to a process that publishes at this address (`--live`), repeatable
     #[arg(long, value_name = "HOST:PORT", value_parser = host_port)]
     attach: Vec<String>,
-    /// Show the processes of all agents of this fleet: servers of NATS, separated by commas
+    /// Show the processes of all agents of this fleet: servers of NATS, separated by commas; or ssh:HOSTS.toml
     #[arg(long, value_name = "URL", conflicts_with = "dispatcher")]
     fleet: Option<String>,
     #[command(flatten)]

@@ -53,7 +53,8 @@ impl NatsOptions {
     mut_arg("anonymous", |arg| arg.requires("fleet")),
 )]
 pub struct FleetOptions {
-    /// Run robots and servers on the agents of this NATS (`polygraph agent`): nats://HOST:PORT, several separated by commas
+    /// Run robots and servers on the agents of this NATS (`polygraph agent`): nats://HOST:PORT, several separated by commas; or on the hosts
+    /// of a list, by ssh: ssh:HOSTS.toml (docs/fleet.md)
     #[arg(long, value_name = "URL", requires = "config")]
     pub fleet: Option<String>,
     /// Use only these agents. Default: all that answer within a second and have addresses of the workload

@@ -430,8 +430,8 @@ fn the_agents_can_be_listed_and_checked() {
 #[test]
 fn users_of_nats_need_few_permissions() {
     let sandbox = Sandbox::new();
-    let agent = r#"publish: ["polygraph.state.*", "polygraph.live.*", "_INBOX.>", "$JS.API.>", "$O.>"], subscribe: ["polygraph.agents", "polygraph.agent.*", "_INBOX.>"]"#;
-    let run = r#"publish: ["polygraph.agents", "polygraph.agent.*", "$JS.API.>", "$O.>"], subscribe: ["polygraph.state.*", "_INBOX.>"]"#;
+    let agent = r#"publish: ["polygraph.state.*", "polygraph.joined.*", "polygraph.live.*", "_INBOX.>", "$JS.API.>", "$O.>"], subscribe: ["polygraph.agents", "polygraph.agent.*", "polygraph.history", "_INBOX.>"]"#;
+    let run = r#"publish: ["polygraph.agents", "polygraph.agent.*", "$JS.API.>", "$O.>"], subscribe: ["polygraph.state.*", "polygraph.joined.*", "_INBOX.>"]"#;
     sandbox.write(
         "users.conf",
         &format!(

@@ -6,12 +6,12 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use polygraph_stats::Side;
+use polygraph_stats::{EndReason, LogReader, NextRecord, Record, Side};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
 use super::console::Console;
-use crate::protocol::{ProcessStage, SideState};
+use crate::protocol::{FAILED, INTERRUPTED, ProcessStage, SideState};
 
 /// What servers print when they accept connections.
 const LISTENING: &str = "listening at";
@@ -86,6 +86,26 @@ pub(super) fn stem(side: Side) -> &'static str {
     }
 }
 
+/// How a process ended that was started by another agent, which cannot say it: by the end of its log.
+fn code_by_log(log: &Path) -> Option<i32> {
+    let mut reader = LogReader::open(log).ok()?;
+    loop {
+        let reason = match reader.next_record() {
+            NextRecord::Record(record) => match *record {
+                Record::End { reason, .. } => reason,
+                _ => continue,
+            },
+            NextRecord::Unknown => continue,
+            NextRecord::End | NextRecord::Damaged { .. } => return None,
+        };
+        return Some(match reason {
+            EndReason::Finished | EndReason::Idle => 0,
+            EndReason::ErrorGoal { .. } | EndReason::Fatal(_) => FAILED,
+            EndReason::Interrupted => INTERRUPTED,
+        });
+    }
+}
+
 impl RunProcess {
     /// The process of a side in the directory of a run: what its files say of it.
     pub fn found(directory: &Path, side: Side) -> RunProcess {
@@ -97,7 +117,7 @@ impl RunProcess {
         let stage = match (identity, code) {
             (_, Some(code)) => ProcessStage::Ended(code),
             (Some(identity), None) if identity.is_alive() => ProcessStage::Started,
-            (Some(_), None) => ProcessStage::Ended(None),
+            (Some(_), None) => ProcessStage::Ended(code_by_log(&file("log"))),
             (None, None) => ProcessStage::Prepared,
         };
         let mut process = RunProcess {
@@ -151,7 +171,7 @@ impl RunProcess {
         let end = match (&mut self.child, self.identity) {
             (Some(child), _) => child.try_wait().ok().flatten().map(|status| status.code()),
             (None, Some(identity)) if identity.is_alive() => None,
-            _ => Some(None),
+            _ => Some(code_by_log(&self.log())),
         };
         // What it printed last is read after its end.
         self.read_console();
@@ -168,6 +188,11 @@ impl RunProcess {
         let identity = self.identity.filter(|_| self.stage.runs() && !self.is_followed)?;
         self.is_followed = true;
         Some(Publisher(identity))
+    }
+
+    /// The process as a publisher, if it runs.
+    pub fn publisher(&self) -> Option<Publisher> {
+        self.identity.filter(|_| self.stage.runs()).map(Publisher)
     }
 
     fn read_console(&mut self) {

@@ -22,6 +22,7 @@ const SENT: [&str; 2] = ["log", "txt"];
 pub(super) struct Runs {
     directory: PathBuf,
     agent: AgentName,
+    instance: u64,
     all: BTreeMap<RunId, Run>,
 }
 
@@ -46,11 +47,11 @@ impl Runs {
     ///
     /// # Errors
     /// If the directory cannot be made or read.
-    pub fn open(directory: &Path, agent: AgentName) -> Result<Runs> {
+    pub fn open(directory: &Path, agent: AgentName, instance: u64) -> Result<Runs> {
         fs::create_dir_all(directory).map_err(FleetError::file(directory))?;
         // Processes work elsewhere, so their paths must not depend on where the agent works.
         let directory = directory.canonicalize().map_err(FleetError::file(directory))?;
-        let mut runs = Runs { directory, agent, all: BTreeMap::new() };
+        let mut runs = Runs { directory, agent, instance, all: BTreeMap::new() };
         let entries = fs::read_dir(&runs.directory).map_err(FleetError::file(&runs.directory))?;
         for entry in entries.flatten() {
             // Directories without a readable assignment are not runs.
@@ -128,6 +129,12 @@ impl Runs {
         processes.filter_map(RunProcess::new_publisher).collect()
     }
 
+    /// All processes that run.
+    pub fn publishers(&self) -> Vec<Publisher> {
+        let processes = self.all.values().flat_map(|run| &run.processes);
+        processes.filter_map(RunProcess::publisher).collect()
+    }
+
     /// Asks the processes of a run, or of all runs, to end.
     pub fn stop(&mut self, only: Option<&RunId>) {
         let chosen = self.all.iter_mut().filter(|(id, _)| only.is_none_or(|only| *id == only));
@@ -145,7 +152,7 @@ impl Runs {
     /// What the processes of a run do.
     pub fn state(&self, run: &RunId) -> Option<RunState> {
         let sides = self.all.get(run)?.processes.iter().map(RunProcess::state).collect();
-        Some(RunState { agent: self.agent.clone(), run: run.clone(), sides })
+        Some(RunState { agent: self.agent.clone(), instance: self.instance, run: run.clone(), sides })
     }
 
     /// All runs on the disk.

@@ -9,7 +9,9 @@ use super::process::stem;
 use super::{Agent, AgentEvent, inventory, unix_ns};
 use crate::error::{FleetError, Result};
 use crate::names::{RelativePath, RunId};
-use crate::protocol::{AgentRequest, Answer, Assignment, SideAssignment, StoredFile, bucket, decode};
+use crate::protocol::{
+    AgentRequest, Answer, Assignment, Inventory, SideAssignment, StoredFile, bucket, decode,
+};
 
 /// Options of processes that only the agent sets.
 const OWN: [&str; 6] = ["--config", "--cfg_dirs", "--log", "--only_addrs", "--start_at", "--set"];
@@ -30,16 +32,19 @@ impl Agent {
         }
     }
 
+    /// What the agent says about itself.
+    pub(super) fn inventory(&self) -> Inventory {
+        let busy = self.runs.borrow().active().into_iter().next();
+        inventory::inventory(&self.options, self.instance, busy)
+    }
+
     fn refuse<T>(&self, reason: impl Into<String>) -> Result<T> {
         Err(FleetError::Refused { agent: self.options.name.clone(), reason: reason.into() })
     }
 
     async fn answer_to(&self, request: AgentRequest) -> Result<Answer> {
         match request {
-            AgentRequest::Inventory => {
-                let busy = self.runs.borrow().active().into_iter().next();
-                Ok(Answer::Inventory(Box::new(inventory::inventory(&self.options, self.instance, busy))))
-            }
+            AgentRequest::Inventory => Ok(Answer::Inventory(Box::new(self.inventory()))),
             AgentRequest::Clock => Ok(Answer::Clock(unix_ns())),
             AgentRequest::Owns { addresses } => {
                 let (claimed, is_local) = (self.options.addresses.clone(), self.options.is_local);
@@ -129,11 +134,10 @@ impl Agent {
     }
 
     /// The options that name the workload.
-    fn workload_words(&self, assignment: &Assignment) -> Vec<String> {
-        let workload = self.runs.borrow().workload(&assignment.run);
+    fn workload_words(assignment: &Assignment) -> Vec<String> {
         let mut words = Vec::new();
         for directory in &assignment.cfg_dirs {
-            words.extend(["--cfg_dirs".to_owned(), directory.below(&workload).display().to_string()]);
+            words.extend(["--cfg_dirs".to_owned(), assignment.as_seen_by_processes(directory)]);
         }
         for (name, value) in &assignment.settings {
             words.extend(["--set".to_owned(), format!("{name}={value}")]);
@@ -150,8 +154,8 @@ impl Agent {
             return self.refuse(format!("the run {run} is not known here"));
         };
         let workload = runs.workload(run);
-        let file = assignment.config.below(&workload).display().to_string();
-        let words = ["check".to_owned(), file].into_iter().chain(self.workload_words(assignment)).collect();
+        let file = assignment.as_seen_by_processes(&assignment.config);
+        let words = ["check".to_owned(), file].into_iter().chain(Self::workload_words(assignment)).collect();
         Ok((assignment.directory.below(&workload), words))
     }
 
@@ -168,7 +172,7 @@ impl Agent {
             let fixed = [
                 stem(side).to_owned(),
                 "--config".to_owned(),
-                assignment.config.below(&workload).display().to_string(),
+                assignment.as_seen_by_processes(&assignment.config),
                 "--log".to_owned(),
                 log.display().to_string(),
                 "--only_addrs".to_owned(),
@@ -176,7 +180,7 @@ impl Agent {
                 "--start_at".to_owned(),
                 format!("@{}.{:09}", start_unix_ns / 1_000_000_000, start_unix_ns % 1_000_000_000),
             ];
-            let words = fixed.into_iter().chain(self.workload_words(assignment));
+            let words = fixed.into_iter().chain(Self::workload_words(assignment));
             (
                 assignment.directory.below(&workload),
                 words.chain(part.words.iter().cloned()).collect::<Vec<_>>(),

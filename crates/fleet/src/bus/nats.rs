@@ -7,7 +7,6 @@ use async_nats::connection::State;
 use async_nats::jetstream::object_store::Config;
 use async_nats::jetstream::{self, object_store::ObjectStore};
 use async_nats::{Client, ConnectOptions, StatusCode, Subscriber};
-use futures_util::StreamExt as _;
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -25,25 +24,20 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// A connection to NATS, which is made again whenever it is lost.
 #[derive(Clone, Debug)]
-pub struct Bus {
+pub struct NatsBus {
     client: Client,
 }
-
-/// Messages of a subject.
-#[derive(Debug)]
-pub struct Inbox(Subscriber);
 
 fn nats(error: impl std::fmt::Display) -> FleetError {
     FleetError::Nats(error.to_string())
 }
 
-impl Bus {
+impl NatsBus {
     /// Connects. If `patient`, the first connection is awaited for as long as it takes.
     ///
     /// # Errors
     /// If no server can be reached, or it refuses the credentials.
-    pub async fn connect(options: &BusOptions, patient: bool) -> Result<Bus> {
-        options.check()?;
+    pub async fn connect(options: &BusOptions, patient: bool) -> Result<NatsBus> {
         let mut connect = ConnectOptions::new()
             .name(&options.client)
             .connection_timeout(Duration::from_secs(5))
@@ -74,7 +68,7 @@ impl Bus {
         }
         let servers: Vec<String> = options.servers().map(|server| server.plain).collect();
         let client = connect.connect(servers).await.map_err(|error| nats(causes(&error)))?;
-        Ok(Bus { client })
+        Ok(NatsBus { client })
     }
 
     /// Whether there is a connection now.
@@ -111,13 +105,13 @@ impl Bus {
     ///
     /// # Errors
     /// If the server refuses that.
-    pub async fn subscribe(&self, subject: String) -> Result<Inbox> {
+    pub async fn subscribe(&self, subject: String) -> Result<Subscriber> {
         let subscriber = self.client.subscribe(subject).await.map_err(nats)?;
         // Without a connection, the subscription waits for one.
         if self.is_connected() {
             self.client.flush().await.map_err(nats)?;
         }
-        Ok(Inbox(subscriber))
+        Ok(subscriber)
     }
 
     /// Makes a bucket for files, unless it exists. In a cluster of three or more servers, it is there as long as two of them are.
@@ -232,15 +226,12 @@ fn causes(error: &dyn std::error::Error) -> String {
     text
 }
 
-impl Inbox {
-    /// The next message; `None` if the connection was closed for good.
-    pub async fn next(&mut self) -> Option<BusMessage> {
-        let message = self.0.next().await?;
-        Some(BusMessage {
-            subject: message.subject.to_string(),
-            reply: message.reply.map(|reply| reply.to_string()),
-            is_undelivered: message.status == Some(StatusCode::NO_RESPONDERS),
-            bytes: message.payload.to_vec(),
-        })
+/// A message as this crate knows it.
+pub fn message_of(message: async_nats::Message) -> BusMessage {
+    BusMessage {
+        subject: message.subject.to_string(),
+        reply: message.reply.map(|reply| reply.to_string()),
+        is_undelivered: message.status == Some(StatusCode::NO_RESPONDERS),
+        bytes: message.payload.to_vec(),
     }
 }

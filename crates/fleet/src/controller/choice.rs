@@ -80,7 +80,7 @@ impl Fleet {
                 server: candidate.inventory.server,
                 addresses: Some(owned),
                 weight: candidate.inventory.weight,
-                cores: None,
+                cores: Some(candidate.inventory.cores),
             });
             taking_part.push(candidate);
         }
@@ -171,7 +171,13 @@ pub fn members(
             let Some(part) = share.side(side) else { continue };
             number += 1;
             let seed = ["--local_rng_seed".to_owned(), number.to_string()];
-            let words = words.iter().cloned().chain(seed).chain(own(side)).collect();
+            let own = own(side);
+            // What the table of the division shows, unless the user wants something else.
+            let is_given = own.iter().any(|word| word == "--loops");
+            let loops =
+                part.loops.filter(|_| !is_given).map(|loops| ["--loops".to_owned(), loops.to_string()]);
+            let loops = loops.into_iter().flatten();
+            let words = words.iter().cloned().chain(seed).chain(loops).chain(own).collect();
             parts.push(SideAssignment { side, addresses: part.ranges(), words });
         }
         if !parts.is_empty() {

@@ -7,9 +7,10 @@ use polygraph_stats::Side;
 
 use super::roster::Roster;
 use super::{Fleet, FleetEvent, FleetRun, Loss, LostPolicy, Watch};
+use crate::agent::unix_ns;
 use crate::error::{FleetError, Result};
 use crate::names::AgentName;
-use crate::protocol::{ALL_STATES, RunState, decode};
+use crate::protocol::{ALL_JOINED, ALL_STATES, Inventory, RunState, decode};
 
 /// How often the controller looks who is silent.
 const LOOK: Duration = Duration::from_millis(250);
@@ -21,9 +22,20 @@ const END: Duration = Duration::from_secs(90);
 /// Becomes ready when the user asks the run to stop.
 pub type Stopper = Pin<Box<dyn Future<Output = ()>>>;
 
+/// Something that disturbed a fleet during a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Incident {
+    /// When the controller noticed it, in nanoseconds since 1970.
+    pub at_unix_ns: u64,
+    /// What happened.
+    pub text: String,
+}
+
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Followed {
+    /// What disturbed the fleet, in order: losses, late agents, connections that were lost and made again.
+    pub incidents: Vec<Incident>,
     /// Agents and processes that were lost, in order.
     pub losses: Vec<Loss>,
     /// The agents that have their logs ready.
@@ -41,6 +53,14 @@ impl FleetRun {
     /// If processes do not end when they are asked to, or the connection to NATS was closed for good.
     pub async fn follow(&self, fleet: &mut Fleet, mut stop: Stopper, watch: Watch<'_>) -> Result<Followed> {
         let mut states = fleet.bus.subscribe(ALL_STATES.to_owned()).await?;
+        let mut joined = fleet.bus.subscribe(ALL_JOINED.to_owned()).await?;
+        let mut incidents = Vec::new();
+        let mut watch = |event: FleetEvent| {
+            if let FleetEvent::Warning(text) = &event {
+                incidents.push(Incident { at_unix_ns: unix_ns(), text: text.clone() });
+            }
+            watch(event);
+        };
         let sides = |parts: &[crate::protocol::SideAssignment]| parts.iter().map(|part| part.side).collect();
         let members = self.members.iter().map(|(name, parts)| (name.clone(), sides(parts))).collect();
         let mut roster = Roster::new(members, self.patience, Instant::now());
@@ -61,11 +81,15 @@ impl FleetRun {
                     if let Ok(state) = decode::<RunState>(&message.bytes)
                         && state.run == self.run
                     {
-                        roster.hear(state, Instant::now()).into_iter().for_each(&mut *watch);
+                        roster.hear(state, Instant::now()).into_iter().for_each(&mut watch);
                     }
                 }
+                Some(message) = joined.next() => {
+                    let late = decode::<Inventory>(&message.bytes).ok();
+                    late.and_then(|inventory| roster.hear_joined(&inventory)).into_iter().for_each(&mut watch);
+                }
                 _ = look.tick() => {
-                    roster.look(fleet.bus.is_connected(), Instant::now()).into_iter().for_each(&mut *watch);
+                    roster.look(fleet.bus.is_connected(), Instant::now()).into_iter().for_each(&mut watch);
                 }
                 () = &mut stop, if !interrupted => {
                     interrupted = true;
@@ -99,7 +123,7 @@ impl FleetRun {
             }
         }
         let (present, lost) = (roster.present(), roster.lost());
-        Ok(Followed { losses: roster.losses, present, lost, interrupted })
+        Ok(Followed { incidents, losses: roster.losses, present, lost, interrupted })
     }
 
     fn consequence(&self) -> &'static str {

@@ -6,12 +6,7 @@ use polygraph_stats::Side;
 
 use super::FleetEvent;
 use crate::names::AgentName;
-use crate::protocol::{ProcessStage, RunState, SideState};
-
-/// The exit code of a process that was asked to stop.
-const INTERRUPTED: i32 = 130;
-/// The exit code of a process whose error goal was reached.
-const FAILED: i32 = 1;
+use crate::protocol::{FAILED, INTERRUPTED, Inventory, ProcessStage, RunState, SideState};
 
 /// What happens to a run that loses an agent or a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,8 +72,14 @@ impl Roster {
         };
         let mut events = Vec::new();
         member.heard = now;
-        if std::mem::take(&mut member.is_lost) {
-            events.push(FleetEvent::Warning(format!("{} is back", member.name)));
+        let is_restarted = member.state.as_ref().is_some_and(|known| known.instance != state.instance);
+        match (std::mem::take(&mut member.is_lost), is_restarted) {
+            (true, _) => events.push(FleetEvent::Warning(format!("{} is back", member.name))),
+            (false, true) => events.push(FleetEvent::Warning(format!(
+                "the agent {} was restarted; its processes have gone on",
+                member.name
+            ))),
+            (false, false) => {}
         }
         // Processes with both sides print little at the same time; robots are what users watch.
         if let Some(side) = state.sides.iter().find(|side| side.side == Side::Client) {
@@ -97,6 +98,18 @@ impl Roster {
         }
         member.state = Some(state);
         events
+    }
+
+    /// Takes the announcement of an agent that was started during the run.
+    pub fn hear_joined(&self, inventory: &Inventory) -> Option<FleetEvent> {
+        let is_member = self.members.iter().any(|member| member.name == inventory.name);
+        // The state of a member that was restarted says so.
+        (!is_member).then(|| {
+            FleetEvent::Warning(format!(
+                "the agent {} on {} is late: it takes no part in this run",
+                inventory.name, inventory.host
+            ))
+        })
     }
 
     /// Notes whether there is a connection to NATS, and which agents are lost since the last call. Without a connection nobody
@@ -177,6 +190,7 @@ mod tests {
     fn state(agent: &str, client: ProcessStage, lines: &[&str], count: u64) -> RunState {
         RunState {
             agent: agent.parse().unwrap(),
+            instance: 1,
             run: "r".parse().unwrap(),
             sides: vec![SideState {
                 side: Side::Client,
@@ -206,6 +220,35 @@ mod tests {
         let events = roster.hear(state("b", ProcessStage::Started, &[], 0), start + 12 * SECOND);
         assert_eq!(events, [FleetEvent::Warning("b is back".to_owned())]);
         assert!(roster.lost().is_empty());
+    }
+
+    #[test]
+    fn agents_that_were_restarted_and_late_ones_are_told() {
+        let start = Instant::now();
+        let mut roster = roster(start);
+        let mut again = state("a", ProcessStage::Started, &[], 0);
+        assert!(roster.hear(again.clone(), start).is_empty());
+        again.instance = 2;
+        let told = "the agent a was restarted; its processes have gone on".to_owned();
+        assert_eq!(roster.hear(again.clone(), start), [FleetEvent::Warning(told)]);
+        assert!(roster.hear(again, start).is_empty() && roster.losses.is_empty());
+        let mut inventory = Inventory {
+            name: "c".parse().unwrap(),
+            instance: 3,
+            host: "pc7".to_owned(),
+            version: String::new(),
+            client: true,
+            server: true,
+            weight: 1.0,
+            cores: 1,
+            memory: 0,
+            disk_free: 0,
+            busy: None,
+        };
+        let told = "the agent c on pc7 is late: it takes no part in this run".to_owned();
+        assert_eq!(roster.hear_joined(&inventory), Some(FleetEvent::Warning(told)));
+        inventory.name = "b".parse().unwrap();
+        assert_eq!(roster.hear_joined(&inventory), None);
     }
 
     #[test]

@@ -51,7 +51,7 @@ enum FleetCommand {
 #[derive(ClapArgs, Clone, Debug)]
 #[command(rename_all = "snake_case")]
 struct FleetTarget {
-    /// Servers of NATS, separated by commas
+    /// Servers of NATS, separated by commas; or ssh:HOSTS.toml
     #[arg(long, value_name = "URL")]
     fleet: String,
     /// Only these agents. Default: all that answer

@@ -36,7 +36,7 @@ pub fn conclude(
     conclusion.write(&mut all, |_| None, notify)
 }
 
-/// What was lost, for people.
+/// What happened to the fleet and what was lost, for people.
 pub fn loss_text(description: &Value, directory: &Path) -> String {
     let texts = |name: &str| -> Vec<String> {
         let all = description[name].as_array().into_iter().flatten();
@@ -44,6 +44,16 @@ pub fn loss_text(description: &Value, directory: &Path) -> String {
     };
     let (lost, missing) = (texts("lost"), texts("missing_logs"));
     let mut text = String::new();
+    let incidents = description["incidents"].as_array().into_iter().flatten();
+    let incidents: Vec<String> = incidents
+        .filter_map(|incident| {
+            let time = incident["at"].as_str()?.get(11..19)?;
+            Some(format!("  {time}  {}", incident["text"].as_str()?))
+        })
+        .collect();
+    if !incidents.is_empty() {
+        text += &format!("\nincidents during the run:\n{}\n", incidents.join("\n"));
+    }
     if !lost.is_empty() {
         text += &format!("\nLOST during the run:\n  {}\n", lost.join("\n  "));
         text += match description["lost_policy"].as_str() {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use polygraph_engine::signals::StopSignals;
-use polygraph_fleet::controller::{Candidate, Choice, ChoiceRules, Followed, members};
+use polygraph_fleet::controller::{Candidate, Choice, ChoiceRules, Followed, Incident, members};
 use polygraph_fleet::{Fleet, FleetEvent, FleetRun, LostPolicy, block_on};
 use polygraph_plan::Test;
 use polygraph_runner::result::{check_empty, result_directory};
@@ -199,6 +199,7 @@ impl FleetTest<'_> {
         fetched
             .missing
             .extend(followed.lost.iter().map(|name| (name.clone(), "the agent is lost".to_owned())));
+        description["incidents"] = followed.incidents.iter().map(incident).collect();
         description["lost"] = followed.losses.iter().map(ToString::to_string).collect();
         description["missing_logs"] = fetched.missing.iter().map(|(name, _)| name.to_string()).collect();
         if fetched.logs.is_empty() {
@@ -217,6 +218,13 @@ impl FleetTest<'_> {
         }
         Ok(FleetResult { result, has_failed })
     }
+}
+
+/// An incident for the manifest.
+fn incident(incident: &Incident) -> Value {
+    let at = i64::try_from(incident.at_unix_ns / 1_000_000_000).unwrap_or_default();
+    let at = jiff::Timestamp::from_second(at).unwrap_or_default().to_zoned(jiff::tz::TimeZone::system());
+    json!({ "at": at.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(), "text": incident.text })
 }
 
 /// What is shown while a run goes on.
