@@ -69,6 +69,21 @@ pub struct BakeoffWorkload {
     pub options: BTreeMap<String, String>,
     /// A workload file instead of PolyMix-1.
     pub file: Option<WorkloadFile>,
+    /// The fleet that runs robots and servers; `None`: this machine does.
+    pub fleet: Option<FleetBench>,
+}
+
+/// A fleet that runs robots and servers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FleetBench {
+    /// Where it is, as for `run --fleet`.
+    pub url: String,
+    /// Further options of `run --fleet`, word by word.
+    pub options: Vec<String>,
+    /// Ranges of addresses of the robots of PolyMix-1 and of those that fill caches.
+    pub robots: Vec<String>,
+    /// Ranges of addresses with ports of their servers.
+    pub servers: Vec<String>,
 }
 
 /// A workload in the workload language.

@@ -2,6 +2,7 @@
 
 pub(crate) mod child;
 pub(crate) mod fill;
+mod fleet_load;
 mod network;
 mod session;
 
@@ -17,7 +18,7 @@ use crate::entry::AttemptStatus;
 use crate::figures::MainFigures;
 use crate::journal::{BakeoffProgress, Journal, JournalError, JournalEvent};
 use crate::order::{self, BakeoffStep, BenchCapacity};
-use crate::plan::{BakeoffPlan, Contestant};
+use crate::plan::{BakeoffPlan, Contestant, FleetBench};
 use crate::rules;
 use child::{ChildOutcome, ChildRun};
 use session::DeviceSession;
@@ -232,7 +233,7 @@ impl<'a> Series<'a> {
         let (rate, seconds) = (self.plan.top_rate(), self.plan.checks.no_proxy_s.unwrap_or_default());
         let place = self.directory.join("no-proxy");
         let mut words = vec!["--no_proxy".to_owned()];
-        words.extend(self.load(rate, seconds));
+        words.extend(self.load(rate, seconds)?);
         let lead = self.lead("no proxy");
         let Some(ran) = self.child("no-proxy", &place, words, seconds, &lead)? else { return Ok(false) };
         let (status, reason) = self.judge(&ran);
@@ -252,10 +253,10 @@ impl<'a> Series<'a> {
         let Some(session) = &self.session else { return Ok(false) };
         let before = session.cpu_s();
         let mut words = session.route();
-        if self.plan.workload.file.is_none() {
+        if self.plan.workload.file.is_none() && self.plan.workload.fleet.is_none() {
             words.extend(session.servers());
         }
-        words.extend(self.load(rate, self.plan.workload.duration_s));
+        words.extend(self.load(rate, self.plan.workload.duration_s)?);
         let label = format!("{name}-{rate}-{attempt}");
         let lead = self.lead(&format!("{name} at {rate}/s"));
         let place = self.directory.join(&name);
@@ -329,9 +330,20 @@ impl<'a> Series<'a> {
     }
 
     /// Options of a run at a rate.
-    fn load(&self, rate: f64, seconds: f64) -> Vec<String> {
+    fn load(&self, rate: f64, seconds: f64) -> Result<Vec<String>, SeriesError> {
         let workload = &self.plan.workload;
         let mut words = Vec::new();
+        match &workload.fleet {
+            Some(bench) if workload.file.is_none() => {
+                let text = fleet_load::measurement(bench, self.plan, rate, seconds);
+                words.extend(self.fleet_words(bench, &text, "measurement")?);
+            }
+            Some(bench) => {
+                words.extend(["--fleet".to_owned(), bench.url.clone()]);
+                words.extend(bench.options.iter().cloned());
+            }
+            None => {}
+        }
         let mut option = |name: &str, value: String| words.extend([format!("--{name}"), value]);
         for (name, value) in &workload.options {
             option(name, value.clone());
@@ -341,6 +353,7 @@ impl<'a> Series<'a> {
                 option("config", file.path.display().to_string());
                 option("set", format!("{}={rate}/sec", file.rate));
             }
+            None if workload.fleet.is_some() => {}
             None => {
                 option("req_rate", format!("{rate}/sec"));
                 option("goal", format!("{seconds}s"));
@@ -349,7 +362,13 @@ impl<'a> Series<'a> {
                 option("cool_phase", format!("{}s", workload.cool_s));
             }
         }
-        words
+        Ok(words)
+    }
+
+    /// Options that run a workload with the fleet.
+    fn fleet_words(&self, bench: &FleetBench, text: &str, name: &str) -> Result<Vec<String>, SeriesError> {
+        fleet_load::words(bench, text, &self.directory, name)
+            .map_err(SeriesError::io(format!("write {name}.pg to {}", self.directory.display())))
     }
 
     /// Runs this program as a child. `None`: the user stopped the series.
@@ -362,7 +381,14 @@ impl<'a> Series<'a> {
         lead: &str,
     ) -> Result<Option<child::CompletedRun>, SeriesError> {
         let limit = Duration::from_secs_f64(seconds + self.plan.workload.cool_s) + PATIENCE;
-        let child = ChildRun { program: &self.stage.program, label, place, words, limit };
+        let child = ChildRun {
+            program: &self.stage.program,
+            label,
+            place,
+            words,
+            with_fleet: self.plan.workload.fleet.is_some(),
+            limit,
+        };
         let notify = &mut self.stage.notify;
         let outcome =
             child.run(&mut self.stop, |line| notify(SeriesNote::Progress(format!("{lead}: {line}"))))?;

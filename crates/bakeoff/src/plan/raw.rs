@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use polygraph_addr::AddrRange;
 use polygraph_assets::{EntryKind, is_builtin, join, locate};
 use polygraph_plan::values;
 use serde::Deserialize;
 
 use super::rate_order::mixed;
 use super::{
-    BakeoffPlan, BakeoffRules, BakeoffWorkload, BenchChecks, Contestant, DeviceLocation, PlanError, Raise,
-    ReportedRun, WorkloadFile,
+    BakeoffPlan, BakeoffRules, BakeoffWorkload, BenchChecks, Contestant, DeviceLocation, FleetBench,
+    PlanError, Raise, ReportedRun, WorkloadFile,
 };
 use crate::entry::PriceLine;
 
@@ -56,6 +57,7 @@ struct RawPlan {
     workload: Option<RawWorkload>,
     rules: Option<RawRules>,
     checks: Option<RawChecks>,
+    fleet: Option<RawFleet>,
     #[serde(default)]
     device: Vec<RawDevice>,
 }
@@ -80,6 +82,18 @@ struct RawWorkload {
     options: BTreeMap<String, toml::Value>,
     config: Option<String>,
     rate: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFleet {
+    url: String,
+    #[serde(default)]
+    options: BTreeMap<String, toml::Value>,
+    #[serde(default)]
+    robots: Vec<String>,
+    #[serde(default)]
+    servers: Vec<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -191,7 +205,8 @@ pub(super) fn parse(text: &str, path: &str, directory: &Path) -> Result<BakeoffP
         problem: e.to_string().trim_end().to_owned(),
     })?;
     let at = |place: &str| PlanPath { path, place: place.to_owned() };
-    let workload = workload(&raw.workload.unwrap_or_default(), &at("[workload]"), directory)?;
+    let mut workload = workload(&raw.workload.unwrap_or_default(), &at("[workload]"), directory)?;
+    workload.fleet = raw.fleet.map(|fleet| fleet_bench(fleet, &workload, &at("[fleet]"))).transpose()?;
     let rules = rules(&raw.rules.unwrap_or_default(), &at("[rules]"), &workload)?;
     let checks = checks(&raw.checks.unwrap_or_default(), &at("[checks]"))?;
     if raw.device.is_empty() {
@@ -209,6 +224,23 @@ pub(super) fn parse(text: &str, path: &str, directory: &Path) -> Result<BakeoffP
             contestant.rates = mixed(&contestant.rates);
         }
         devices.push(contestant);
+    }
+    if workload.fleet.is_some() {
+        for device in &devices {
+            if let DeviceLocation::Device { .. } = device.target {
+                let place = at(&format!("device `{}`", device.name));
+                return Err(place.wrong(
+                    "device",
+                    "a fleet tests devices on hosts of their own: start it there, and write proxy or surrogate with its address, and size",
+                ));
+            }
+        }
+        if checks.network_s.is_some() {
+            return Err(at("[checks]").wrong(
+                "network",
+                "it is measured on this machine only: write \"none\", and measure the hosts of the fleet with `polygraph net throughput`",
+            ));
+        }
     }
     let surrogate = devices.iter().find(|device| matches!(device.target, DeviceLocation::Surrogate(_)));
     if let (Some(device), Some(_)) = (surrogate, &workload.file) {
@@ -262,7 +294,56 @@ fn workload(raw: &RawWorkload, place: &PlanPath<'_>, directory: &Path) -> Result
         // The workload file defines its phases, so the time beyond its length is unknown here.
         (duration_s, cool_s) = (duration_s + cool_s, 0.0);
     }
-    Ok(BakeoffWorkload { duration_s, cool_s, options, file })
+    Ok(BakeoffWorkload { duration_s, cool_s, options, file, fleet: None })
+}
+
+/// Options of `run --fleet` that a plan may set.
+const FLEET_OPTIONS: [&str; 8] =
+    ["agents", "clock_limit", "creds", "lost", "lost_after", "start_in", "tls_ca", "anonymous"];
+/// Options that act with the workload file that a fleet runs.
+const WITH_FLEET: [&str; 2] = ["global_rng_seed", "scale"];
+
+fn fleet_bench(
+    raw: RawFleet,
+    workload: &BakeoffWorkload,
+    place: &PlanPath<'_>,
+) -> Result<FleetBench, PlanError> {
+    if let Some(name) = workload.options.keys().find(|name| !WITH_FLEET.contains(&name.as_str())) {
+        return Err(place.wrong(
+            "",
+            format!("the option {name} in [workload] is not possible with a fleet: write a workload file (config) that sets it"),
+        ));
+    }
+    for (field, ranges) in [("robots", &raw.robots), ("servers", &raw.servers)] {
+        if ranges.is_empty() {
+            return Err(place.wrong(
+                field,
+                "missing: write addresses on the hosts of the fleet, for example [\"10.1.0.1-4\"], with ports for servers",
+            ));
+        }
+        for range in ranges {
+            let parsed =
+                AddrRange::parse(range).map_err(|error| place.wrong(field, format!("`{range}`: {error}")))?;
+            if field == "servers" && parsed.port.is_none() {
+                return Err(
+                    place.wrong(field, format!("`{range}` has no port: write for example {range}:80"))
+                );
+            }
+        }
+    }
+    let mut options = Vec::new();
+    for (name, value) in &raw.options {
+        if !FLEET_OPTIONS.contains(&name.as_str()) {
+            let problem = format!("cannot be set here; these can: {}", FLEET_OPTIONS.join(", "));
+            return Err(place.wrong(&format!("options.{name}"), problem));
+        }
+        match value {
+            toml::Value::Boolean(true) => options.push(format!("--{name}")),
+            toml::Value::Boolean(false) => {}
+            value => options.extend([format!("--{name}"), plain(value, place, &format!("options.{name}"))?]),
+        }
+    }
+    Ok(FleetBench { url: raw.url, options, robots: raw.robots, servers: raw.servers })
 }
 
 /// A plain value as text.

@@ -47,6 +47,36 @@ fn everything_can_be_said() {
 }
 
 #[test]
+fn a_fleet_can_run_robots_and_servers() {
+    let plan = |fleet: &str, rest: &str| {
+        parse(&format!("title='t'\nrates=[10]\n[checks]\nnetwork='none'\n[fleet]\n{fleet}\n{rest}"))
+    };
+    const PLACES: &str = "url='ssh:bench.toml'\nrobots=['10.1.0.1-4']\nservers=['10.1.0.11:80']";
+    const BOX: &str = "[[device]]\nname='box'\nproxy='10.0.0.1:3128'\nsize='1GB'\n";
+    let good =
+        plan(&format!("{PLACES}\noptions={{ start_in='20s', anonymous=true, clock_limit='none' }}"), BOX)
+            .unwrap();
+    let fleet = good.workload.fleet.unwrap();
+    assert_eq!(fleet.options, ["--anonymous", "--clock_limit", "none", "--start_in", "20s"]);
+    for (fleet, rest, part) in [
+        ("url='x'".to_owned(), BOX.to_owned(), "[fleet], robots: missing"),
+        (PLACES.replace(":80", ""), BOX.to_owned(), "has no port: write for example 10.1.0.11:80"),
+        (format!("{PLACES}\noptions={{ label='x' }}"), BOX.to_owned(), "options.label: cannot be set here"),
+        (PLACES.to_owned(), "[[device]]\nname='a'\ndevice='squid'\n".to_owned(), "hosts of their own"),
+        (
+            PLACES.to_owned(),
+            format!("[workload]\noptions={{ dhr='50%' }}\n{BOX}"),
+            "the option dhr in [workload]",
+        ),
+    ] {
+        let error = plan(&fleet, &rest).unwrap_err();
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    let measured = parse(&format!("title='t'\nrates=[10]\n[fleet]\n{PLACES}\n{BOX}")).unwrap_err();
+    assert!(measured.contains("[checks], network"), "{measured}");
+}
+
+#[test]
 fn wrong_plans_say_where_and_what_to_do() {
     let device = |text: &str| format!("title='t'\nrates=[10, 50]\n[[device]]\nname='a'\n{text}\n");
     let with = |section: &str| {

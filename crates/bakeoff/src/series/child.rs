@@ -34,6 +34,8 @@ pub struct ChildRun<'a> {
     pub place: &'a Path,
     /// Command-line options of the run.
     pub words: Vec<String>,
+    /// Whether a fleet runs the robots and servers.
+    pub with_fleet: bool,
     /// The child is killed after this time.
     pub limit: Duration,
 }
@@ -145,13 +147,11 @@ impl ChildRun<'_> {
 
     fn command(&self) -> Command {
         let mut command = Command::new(self.program);
-        command
-            .arg("run")
-            .args(&self.words)
+        command.arg("run").args(&self.words).args(["--label", self.label]).arg("--runs").arg(self.place);
+        if !self.with_fleet {
             // Devices are checked before the series; a device that stopped during a run fails the next run.
-            .args(["--preflight", "no", "--predict", "no", "--label", self.label])
-            .arg("--runs")
-            .arg(self.place);
+            command.args(["--preflight", "no", "--predict", "no"]);
+        }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // SAFETY: between fork and exec the closure makes one system call and does nothing else.
         unsafe {
@@ -192,7 +192,14 @@ fn newest(place: &Path, label: &str) -> Option<PathBuf> {
 /// # Errors
 /// If the directory has no readable logs; the error is a sentence for people.
 pub fn read(directory: &Path) -> Result<RunFacts, String> {
-    fold_files(&["client.log", "server.log"].map(|name| directory.join(name))).map_err(|e| e.to_string())
+    let entries = std::fs::read_dir(directory).map_err(|e| e.to_string())?;
+    let mut logs: Vec<PathBuf> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == "log"))
+        .collect();
+    logs.sort();
+    fold_files(&logs).map_err(|e| e.to_string())
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use polygraph_report::text;
 
-use super::{Series, SeriesError, SeriesNote};
+use super::{Series, SeriesError, SeriesNote, fleet_load};
 use crate::journal::{Fullness, JournalEvent};
 use crate::plan::Contestant;
 
@@ -49,6 +49,9 @@ impl Series<'_> {
         let part = (size / PARTS).max(LEAST_PART);
         let (mut bytes, mut last, mut growth, mut parts) = (0, 0, None, 0);
         let mut occupied = seen;
+        // Each client of a fleet sends as many requests as the workload says. Their number is known after the first part.
+        let mut clients = 1.0;
+        let is_fleet = self.plan.workload.fleet.is_some();
         let limit = self.plan.rules.fill_limit_s;
         let fullness = loop {
             let full = match (growth, occupied.zip(seen)) {
@@ -64,7 +67,11 @@ impl Series<'_> {
             if begin.elapsed().as_secs_f64() > limit || (bytes >= MOST * size && parts >= MOST) {
                 break Fullness::Growing;
             }
-            let Some(sent) = self.fill_part(device, part, bytes, size)? else { return Ok(false) };
+            let asked = if is_fleet && parts == 0 { LEAST_PART } else { (part as f64 / clients) as u64 };
+            let Some(sent) = self.fill_part(device, asked, bytes, size)? else { return Ok(false) };
+            if is_fleet {
+                clients = (sent as f64 / asked.max(1) as f64).max(1.0);
+            }
             (bytes, last, parts) = (bytes + sent, sent, parts + 1);
             if seen.is_some() && self.stop.pause(TIDY) {
                 return Ok(false);
@@ -104,12 +111,20 @@ impl Series<'_> {
     ) -> Result<Option<u64>, SeriesError> {
         let Some(session) = &self.session else { return Ok(None) };
         let count = part.div_ceil(MEAN_REPLY);
-        let mut words = [session.route(), session.servers()].concat();
+        let mut words = session.route();
         let options = format!(
             "--req_rate none --robots {ROBOTS} --dhr 0p --rep_cachable 100p --rep_sz exp:13KB --xact_think none --goal {count} \
              --cool_phase none"
         );
-        words.extend(options.split_whitespace().map(str::to_owned));
+        match &self.plan.workload.fleet {
+            Some(bench) => {
+                words.extend(self.fleet_words(bench, &fleet_load::fill(bench, count), "fill")?);
+            }
+            None => {
+                words.extend(session.servers());
+                words.extend(options.split_whitespace().map(str::to_owned));
+            }
+        }
         let lead = format!(
             "{}: filling, {:.0} % of its size sent",
             device.name,

@@ -20,8 +20,10 @@ use crate::output;
     after_help = "Checks the network, runs without the proxy, fills the cache, then runs PolyMix-1 at each rate with pauses in between: \
         12 hours with the default options. Run the same command again to resume.\n\
         Examples:\n  bb --proxy 10.0.0.1:3128 --size 20GB --rates 250,25,225,50,200,80,100,180,130,160\n  \
+        bb --proxy 10.0.0.1:3128 --size 20GB --hosts bench.toml --robots 10.1.0.1-4 --servers 10.1.0.11-14:80\n  \
         bb --device squid --device_opt mem=64MB --rates 20,80,50 --goal 2min --idle 10s --launch_win 10s --check 30s",
-    group = clap::ArgGroup::new("target").args(["proxy", "device"]).required(true)
+    group = clap::ArgGroup::new("target").args(["proxy", "device"]).required(true),
+    group = clap::ArgGroup::new("elsewhere").args(["hosts", "fleet"])
 )]
 pub struct Args {
     /// Address of the proxy under test
@@ -53,12 +55,27 @@ pub struct Args {
     /// Time over which the load rises linearly to its full rate
     #[arg(long, value_name = "TIME", default_value = "1min", value_parser = time)]
     launch_win: String,
+    /// Length of the cool-down after a run
+    #[arg(long, value_name = "TIME", default_value = "1min", value_parser = time)]
+    cool: String,
     /// Pause between runs
     #[arg(long, value_name = "TIME", default_value = "10min", value_parser = time)]
     idle: String,
     /// Length of the run without a proxy
     #[arg(long, value_name = "TIME", default_value = "1hr", value_parser = time)]
     check: String,
+    /// Run robots and servers on the hosts of a list, by ssh (docs/fleet.md#without-nats). Default: on this machine
+    #[arg(long, value_name = "HOSTS.toml", requires_all = ["proxy", "robots", "servers"], conflicts_with = "fleet")]
+    hosts: Option<PathBuf>,
+    /// Run robots and servers on the agents of this NATS
+    #[arg(long, value_name = "URL", requires_all = ["proxy", "robots", "servers"])]
+    fleet: Option<String>,
+    /// Addresses of the robots on these hosts, for example 10.1.0.1-4; repeatable
+    #[arg(long, value_name = "RANGE", requires = "elsewhere")]
+    robots: Vec<String>,
+    /// Addresses with ports of the origin servers on these hosts, for example 10.1.0.11-14:80; repeatable
+    #[arg(long, value_name = "RANGE", requires = "elsewhere")]
+    servers: Vec<String>,
     /// Name of the series
     #[arg(long, value_name = "WORD", default_value = "bb")]
     label: String,
@@ -90,14 +107,31 @@ pub fn run(args: Args) -> Done {
 fn plan(args: &Args) -> String {
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let mut text = format!(
-        "title = {}\nrates = {:?}\n\n[workload]\nduration = {}\n\n[rules]\nlaunch_window = {}\nidle_gap = {}\n\n",
+        "title = {}\nrates = {:?}\n\n[workload]\nduration = {}\ncool = {}\n\n[rules]\nlaunch_window = {}\nidle_gap = {}\n\n",
         quoted(&format!("Classic sequence: {}", args.label)),
         args.rates,
         quoted(&args.goal),
+        quoted(&args.cool),
         quoted(&args.launch_win),
         quoted(&args.idle),
     );
-    let _ = write!(text, "[checks]\nno_proxy = {}\nnetwork = \"10s\"\n\n[[device]]\n", quoted(&args.check));
+    let hosts = args.hosts.as_ref().map(|path| format!("ssh:{}", path.display()));
+    let fleet = hosts.as_ref().or(args.fleet.as_ref());
+    if let Some(url) = fleet {
+        let list =
+            |ranges: &[String]| ranges.iter().map(|range| quoted(range)).collect::<Vec<_>>().join(", ");
+        let _ = write!(
+            text,
+            "[fleet]\nurl = {}\nrobots = [{}]\nservers = [{}]\noptions = {{ start_in = \"20s\" }}\n\n",
+            quoted(url),
+            list(&args.robots),
+            list(&args.servers)
+        );
+    }
+    // Between hosts, `polygraph net throughput` measures it.
+    let network = if fleet.is_some() { "none" } else { "10s" };
+    let _ =
+        write!(text, "[checks]\nno_proxy = {}\nnetwork = \"{network}\"\n\n[[device]]\n", quoted(&args.check));
     let name = args.device.as_deref().map_or("proxy", |device| device.rsplit('/').next().unwrap_or(device));
     let _ = writeln!(text, "name = {}", quoted(name));
     let mut field = |name: &str, value: Option<&String>| {
@@ -135,8 +169,21 @@ mod tests {
         let classic = Args::try_parse_from(["bb", "--proxy", "h:1", "--size", "20GB"]).unwrap();
         let plan = BakeoffPlan::parse(&super::plan(&classic), "bb", "".as_ref()).unwrap();
         assert_eq!((plan.run_s(), plan.rules.idle_gap_s, plan.devices[0].rates.len()), (3660.0, 600.0, 10));
+        let spread =
+            "bb --proxy h:1 --size 1GB --hosts /x/bench.toml --robots 10.1.0.1-4 --servers 10.1.0.11-14:80";
+        let spread = Args::try_parse_from(spread.split_whitespace()).unwrap();
+        let plan = BakeoffPlan::parse(&super::plan(&spread), "bb", "".as_ref()).unwrap();
+        let fleet = plan.workload.fleet.unwrap();
+        assert_eq!((fleet.url.as_str(), plan.checks.network_s), ("ssh:/x/bench.toml", None));
+        assert_eq!(
+            (fleet.robots, fleet.servers),
+            (vec!["10.1.0.1-4".to_owned()], vec!["10.1.0.11-14:80".to_owned()])
+        );
         for wrong in [
             "bb",
+            "bb --proxy h:1 --size 1GB --hosts bench.toml",
+            "bb --proxy h:1 --size 1GB --robots 10.1.0.1",
+            "bb --device a --hosts bench.toml --robots 10.1.0.1 --servers 10.1.0.2:80",
             "bb --proxy h:1",
             "bb --device a --goal long",
             "bb --device a --device_opt mem",
