@@ -4,7 +4,7 @@
 # Packages that are there already, and their services, are left alone.
 set -eu
 
-programs='squid:squid trafficserver:traffic_server varnish:varnishd nginx:nginx haproxy:haproxy chromium:chromium iproute2:tc iptables:iptables nftables:nft ethtool:ethtool iputils-ping:ping iperf3:iperf3 tmux:tmux nats-server:nats-server'
+programs='squid:squid trafficserver:traffic_server varnish:varnishd nginx:nginx haproxy:haproxy chromium:chromium iproute2:tc iptables:iptables nftables:nft ethtool:ethtool iputils-ping:ping iperf3:iperf3 tmux:tmux nats-server:nats-server openssh-server:sshd'
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
 missing=

@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(names(EntryKind::Workload).len(), 18);
         assert_eq!(names(EntryKind::Device)[..2], ["squid", "trafficserver"]);
         assert_eq!(names(EntryKind::Bakeoff), ["five-caches"]);
-        assert_eq!(names(EntryKind::Lab), ["two-hosts", "polymix-3", "webaxe-4"]);
+        assert_eq!(names(EntryKind::Lab), ["two-hosts", "polymix-3", "fleet", "webaxe-4"]);
         assert_eq!(names(EntryKind::Results), ["bakeoff-1"]);
     }
 

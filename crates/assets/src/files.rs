@@ -73,6 +73,7 @@ const ALL: &[Asset] = assets![
     "bakeoffs/five-caches/trafficserver.txt"
     "labs/two-hosts.toml"
     "labs/polymix-3.toml"
+    "labs/fleet.toml"
     "labs/webaxe-4.toml"
     "data/bakeoff-1.csv"
     "data/bakeoff-1-equipment.csv"

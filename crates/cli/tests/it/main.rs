@@ -19,6 +19,8 @@ mod downtime;
 mod failure;
 mod first_steps;
 mod fleet;
+mod fleet_lab;
+mod fleet_ssh;
 mod lab;
 mod limits;
 mod logs;
