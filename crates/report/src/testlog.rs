@@ -495,6 +495,9 @@ fn rich(block: &mut Block, done: Finished, at_ns: u64) {
         block.dns.cache_hits += 1;
         block.dns.rptm_us.record(700);
         block.continue_us.record(1_500);
+        block.socks.opened_us.record(900);
+        block.socks.transactions.record(done.rptm_us, done.size);
+        block.socks.hits.add(done.size);
         block.waiting.enter(polygraph_stats::Nanos::new(at_ns));
         block.waiting.leave(polygraph_stats::Nanos::new(at_ns + 1));
         block.pipeline_depth.record(3);

@@ -3,4 +3,5 @@
 pub mod hop;
 pub mod pool;
 pub mod resolving;
+mod socks;
 pub mod wait_queue;

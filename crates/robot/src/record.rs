@@ -45,11 +45,13 @@ pub fn challenge<L: Link>(cx: RobotContext<'_, L>, completed: &Completed, starte
     cx.recorder.with(|block| block.challenge(scheme, status, (now - started).as_micros(), size, custom));
 }
 
-/// Counts the use, from `now` on, of a connection that was used before.
-pub fn reuse<L: Link>(cx: RobotContext<'_, L>, now: Nanos) {
+/// Counts the use, from `now` on, of a connection that was used before and may have been idle since.
+pub fn reuse<L: Link>(cx: RobotContext<'_, L>, now: Nanos, was_idle: bool) {
     cx.recorder.with(|block| {
         block.reused += 1;
-        block.idle.leave(now);
+        if was_idle {
+            block.idle.leave(now);
+        }
     });
 }
 
@@ -154,6 +156,12 @@ pub fn success<L: Link>(
         count_verified(block, exchange, verifiable);
         if let Some(at) = exchange.continued {
             block.continue_us.record((at - exchange.started).as_micros());
+        }
+        if cx.socks().is_some() {
+            block.socks.transactions.record(rptm_us, size);
+            if class == Class::Hit {
+                block.socks.hits.add(size);
+            }
         }
         if class.is_basic() && auth.challenges == 0 {
             let since = |at: Nanos| at.saturating_sub(exchange.started).as_micros();

@@ -4,5 +4,6 @@
 //! that reads and writes messages does not know which layers are below.
 
 mod channel;
+pub mod socks;
 
 pub use channel::Channel;

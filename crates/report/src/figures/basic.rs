@@ -88,6 +88,7 @@ pub(super) fn dotted(table: &mut FigureTable) {
     levels(table);
     transactions::exchange(table);
     detail::authentication(table);
+    transactions::socks(table);
     detail::latency(table);
     detail::choice(table);
     errors(table);

@@ -8,12 +8,15 @@ use polygraph_link::{Conn, IdleState, Link, Nanos};
 use polygraph_stats::evidence::fact;
 use polygraph_stats::{CloseKind, ErrorKind, Evidence};
 use polygraph_transport::Channel;
+use polygraph_wire::socks::SocksCredentials;
 use rustc_hash::FxHashMap;
 
 use super::hop::Hop;
+use super::socks::through_socks;
 use super::wait_queue::{WaitEnd, WaitQueue};
 use crate::context::{GroupContext, RobotContext};
 use crate::failure::{Incomplete, TransactionFailure};
+use crate::request::auth::ConnectionAuth;
 
 /// A connection that a transaction uses, or that is idle in a robot's pool.
 #[derive(Debug)]
@@ -28,10 +31,15 @@ pub struct PooledConnection<C> {
     pub number: u64,
     /// Whether something was sent on it, which shows that it is established.
     pub established: bool,
-    opened: Nanos,
+    /// Whether a SOCKS proxy has accepted the robot's name and password for it.
+    pub socks_password: bool,
+    /// The handshakes of authentication on it, if there were any.
+    pub auth: Option<Box<ConnectionAuth>>,
+    /// When it was opened.
+    pub opened: Nanos,
     idle_since: Nanos,
     /// The peer.
-    hop: Hop,
+    pub hop: Hop,
 }
 
 /// The connections of one robot.
@@ -74,7 +82,7 @@ impl<C: Conn> ConnectionPool<C> {
     }
 
     /// A connection of the robot to `hop`: the idle one that it used last, or a new one. Waits if the robot has reached
-    /// its connection limit.
+    /// its connection limit. `account` is the robot's name and password for SOCKS proxies.
     ///
     /// # Errors
     /// As [`ConnectionPool::open_or_wait`].
@@ -83,15 +91,16 @@ impl<C: Conn> ConnectionPool<C> {
         cx: RobotContext<'_, L>,
         hop: Hop,
         deadline: Option<Nanos>,
+        account: impl Fn() -> Option<SocksCredentials>,
     ) -> Result<Box<PooledConnection<C>>, Incomplete> {
         match self.take_idle(cx, hop) {
             Some(connection) => Ok(connection),
-            None => self.open_or_wait(cx, hop, deadline).await,
+            None => self.open_or_wait(cx, hop, deadline, account).await,
         }
     }
 
     /// A new connection of the robot to `hop`. Waits if the robot has reached its connection limit; then the connection may be
-    /// an old one.
+    /// an old one. `account` is the robot's name and password for SOCKS proxies.
     ///
     /// # Errors
     /// If no connection is available before `deadline`, or if the robot's session becomes idle before (`docs/reference/models.md`,
@@ -101,12 +110,17 @@ impl<C: Conn> ConnectionPool<C> {
         cx: RobotContext<'_, L>,
         hop: Hop,
         deadline: Option<Nanos>,
+        account: impl Fn() -> Option<SocksCredentials>,
     ) -> Result<Box<PooledConnection<C>>, Incomplete> {
         loop {
             if self.has_room(cx) {
                 // The next waiter must not keep waiting for a slot that this transaction could not use.
-                let opened = self.open_new(cx, hop).inspect_err(|_| self.wake_waiter(cx.robot));
-                return Ok(opened?);
+                let opened = self.open_new(cx, hop).inspect_err(|_| self.wake_waiter(cx.robot))?;
+                if cx.socks().is_none() {
+                    return Ok(opened);
+                }
+                // The state of a set-up is large, so it is boxed.
+                return Ok(Box::pin(self.set_up(cx, opened, account(), deadline)).await?);
             }
             if self.is_session_idle(cx) {
                 return Err(Incomplete::Cancelled);
@@ -212,7 +226,7 @@ impl<C: Conn> ConnectionPool<C> {
         }
         let drawn = cx.profile().requests_per_connection.sample(&mut *cx.reply_rng.borrow_mut());
         let opened = cx.now();
-        let conn = Channel::Plain(cx.link.connect(cx.address(), hop.address)?);
+        let conn = Channel::Plain(cx.link.connect(cx.address(), cx.socks().unwrap_or(hop.address))?);
         self.of(cx.robot).open += 1;
         self.open.set(open + 1);
         self.opened.set(self.opened.get() + 1);
@@ -223,10 +237,36 @@ impl<C: Conn> ConnectionPool<C> {
             use_limit: drawn.trunc().clamp(1.0, f64::from(u32::MAX)) as u32,
             number: self.opened.get(),
             established: false,
+            socks_password: false,
+            auth: None,
             opened,
             idle_since: opened,
             hop,
         }))
+    }
+
+    /// Carries out the steps that a new connection needs before its first request.
+    async fn set_up<L: Link<Conn = C>>(
+        &self,
+        cx: RobotContext<'_, L>,
+        mut connection: Box<PooledConnection<C>>,
+        account: Option<SocksCredentials>,
+        deadline: Option<Nanos>,
+    ) -> Result<Box<PooledConnection<C>>, TransactionFailure> {
+        connection.conn.set_deadline(deadline);
+        match through_socks(cx, &mut connection.conn, connection.hop, account).await {
+            Ok(with_password) => {
+                connection.socks_password = with_password;
+                connection.established = true;
+                cx.recorder.with(|block| block.established.enter(cx.now()));
+                Ok(connection)
+            }
+            Err(failure) => {
+                let started = Some(connection.opened);
+                self.close(cx, connection, false);
+                Err(TransactionFailure { started, ..failure })
+            }
+        }
     }
 
     /// Keeps the connection for the robot's next request, idle from `now` on, or closes it if it cannot be reused.

@@ -128,6 +128,7 @@ fn write_head<L: Link>(
     let context = HeadContext {
         field,
         profile: cx.profile(),
+        via_proxy: cx.proxy().is_some(),
         http_minor: cx.http_minor(),
         last,
         unix_s: if validates { cx.link.unix_seconds() } else { 0 },

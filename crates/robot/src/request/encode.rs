@@ -38,6 +38,8 @@ pub struct HeadContext<'a> {
     pub field: &'a Field,
     /// The robot's profile.
     pub profile: &'a Profile,
+    /// Whether the robot uses an HTTP proxy.
+    pub via_proxy: bool,
     /// 0 for HTTP/1.0, 1 for HTTP/1.1.
     pub http_minor: u8,
     /// Whether this is the last request on its connection.
@@ -59,7 +61,7 @@ pub struct HeadContext<'a> {
 /// Appends the head of `request`. Configured fields come first, and replace others with the same name.
 pub fn write(request: &Request, context: &HeadContext<'_>, out: &mut Vec<u8>) {
     let HeadContext { field, profile, .. } = *context;
-    let via_proxy = !profile.proxies.is_empty();
+    let via_proxy = context.via_proxy;
     let foreign = request.foreign.as_deref().and_then(|url| uri::split(url.as_bytes()));
     let authority: &[u8] = match &foreign {
         Some(split) => split.authority,
