@@ -12,7 +12,8 @@ fn write_workload(sandbox: &Sandbox, robot: &str) -> u16 {
     sandbox.write(
         "socks.pg",
         &format!(
-            "Content C = {{ size = exp(1KB); cachable = 80%; }};
+            "Content C = {{ size = exp(1KB); cachable = 80%;
+                 obj_life_cycle = {{ length = const(2year); with_lmt = 100%; expires = [ nmt + const(0sec) ]; }}; }};
              Server S = {{ contents = [ C ]; addresses = ['127.0.0.1:{port}']; }};
              Robot R = {{ origins = S.addresses; addresses = ['127.0.0.1' ** 10]; req_rate = 20/sec; recurrence = 50%;
                  pop_model.pop_distr = popUnif(); pconn_use_lmt = const(8); {robot} }};
@@ -163,14 +164,6 @@ fn a_refusing_or_dead_socks_proxy_is_the_one_to_blame() {
     write_workload(&sandbox, "");
     let (done, _) = run(&sandbox, &format!("--socks_proxy 127.0.0.1:{dead} --preflight no"));
     assert_eq!(done.verdict(), "FAILED", "{done:?}");
-    // With the check before the test, there is no test.
-    let sandbox = Sandbox::new();
-    write_workload(&sandbox, "");
-    let done =
-        sandbox.polygraph(&format!("run --config socks.pg --socks_proxy 127.0.0.1:{dead} --preflight 1s"));
-    assert_eq!(done.code(), Some(3), "{done:?}");
-    assert!(done.err.contains(&dead.to_string()), "{done:?}");
-
     // An HTTP proxy is none.
     let sandbox = Sandbox::new();
     let mut proxy = sandbox.start("proxy --listen 127.0.0.1:0");

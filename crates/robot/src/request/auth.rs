@@ -4,7 +4,7 @@ use polygraph_stats::AuthScheme;
 use polygraph_traffic::Seed;
 use polygraph_wire::auth::basic;
 use polygraph_wire::auth::digest::{Credentials, Digest, DigestRequest};
-use polygraph_wire::auth::handshake::{ClientHandshake, Framing, HandshakeError};
+use polygraph_wire::auth::handshake::{ClientHandshake, HandshakeError, TokenFrame};
 use polygraph_wire::auth::ntlm::{Account, Uniqueness};
 use polygraph_wire::auth::{Challenge, challenges};
 use polygraph_wire::socks;
@@ -320,9 +320,9 @@ impl RobotCredentials {
                     Handshake::Answer(value) => (value, Handshake::Done, ProofStep::Proved),
                     Handshake::None | Handshake::Begun(_) => {
                         let framing = match (*scheme, spnego()?) {
-                            (AuthScheme::Ntlm, _) => Framing::Ntlm,
-                            (_, true) => Framing::Spnego,
-                            (_, false) => Framing::Raw,
+                            (AuthScheme::Ntlm, _) => TokenFrame::Ntlm,
+                            (_, true) => TokenFrame::Spnego,
+                            (_, false) => TokenFrame::Raw,
                         };
                         let (begun, value) = ClientHandshake::begin(framing);
                         (value, Handshake::Begun(begun), ProofStep::Begun)
