@@ -155,7 +155,7 @@ fn the_example_measures_with_a_fleet_what_a_single_host_measures() {
         let (sandbox, name) = (Sandbox::new(), format!("pg{}example", std::process::id()));
         let program = env!("CARGO_BIN_EXE_polygraph");
         let words = format!(
-            "POLYGRAPH={program} NAME={name} RUNS=runs RATE=160 SCALE=1/960 CACHE=32MB START_IN=25s sh {script}"
+            "POLYGRAPH={program} NAME={name} RUNS=runs RATE=320 SCALE=1/960 CACHE=32MB START_IN=25s sh {script}"
         );
         let begin = Instant::now();
         let done = sandbox.start_program("env", &words).finish_within(EXAMPLE_PATIENCE);
@@ -181,7 +181,7 @@ fn the_example_measures_with_a_fleet_what_a_single_host_measures() {
         };
         let clients: Vec<String> = (1..=4).map(|number| format!("{fleet}/clt{number}-client.log")).collect();
         let (of_fleet, of_single) = (count(&clients.join(" ")), count(&format!("{single}/client.log")));
-        let tolerance = 4.0 * (of_fleet + of_single).sqrt() + 2.0 * f64::from(160);
+        let tolerance = 4.0 * (of_fleet + of_single).sqrt() + 2.0 * f64::from(320);
         assert!((of_fleet - of_single).abs() < tolerance, "{of_fleet} {of_single} ± {tolerance}");
         return;
     }
