@@ -108,8 +108,7 @@ mod tests {
             }
         });
         link.run(100 * SECOND);
-        let text = came.borrow().clone();
-        text
+        came.take()
     }
 
     #[test]

@@ -164,13 +164,13 @@ fn a_refusing_or_dead_socks_proxy_is_the_one_to_blame() {
     write_workload(&sandbox, "");
     let (done, _) = run(&sandbox, &format!("--socks_proxy 127.0.0.1:{dead} --preflight no"));
     assert_eq!(done.verdict(), "FAILED", "{done:?}");
-    // An HTTP proxy is none.
+    // An HTTP proxy is none: it waits for the end of a head that never comes.
     let sandbox = Sandbox::new();
     let mut proxy = sandbox.start("proxy --listen 127.0.0.1:0");
     let port = proxy.port("proxy at");
-    write_workload(&sandbox, "");
+    write_workload(&sandbox, "xact_lifetime = const(500ms);");
     let (done, _) = run(&sandbox, &format!("--socks_proxy 127.0.0.1:{port}"));
     assert_eq!(done.verdict(), "FAILED", "{done:?}");
     let told = errors(&sandbox);
-    assert!(told.contains("SOCKS: "), "{told}");
+    assert!(told.contains("while waiting for the SOCKS proxy"), "{told}");
 }
