@@ -4,12 +4,15 @@ use std::io::{self, IoSlice};
 use std::task::{Context, Poll};
 
 use polygraph_link::{Capture, Conn, IdleState, Nanos};
+use polygraph_multiplex::Stream;
 
 /// A connection with its layers. Dropping it closes it.
 #[derive(Debug)]
 pub enum Channel<C> {
     /// The connection of the link itself: messages travel in the clear.
     Plain(C),
+    /// A stream of a multiplexed connection, for one exchange.
+    Stream(Box<Stream>),
 }
 
 /// Calls a method of the topmost layer.
@@ -17,6 +20,7 @@ macro_rules! top {
     ($channel:expr, $conn:ident => $call:expr) => {
         match $channel {
             Channel::Plain($conn) => $call,
+            Channel::Stream($conn) => $call,
         }
     };
 }

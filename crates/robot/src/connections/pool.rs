@@ -5,12 +5,14 @@ use std::future::pending;
 use std::rc::Rc;
 
 use polygraph_link::{Conn, IdleState, Link, Nanos};
+use polygraph_multiplex::{ClientConnection, WireBytes};
 use polygraph_stats::evidence::fact;
-use polygraph_stats::{CloseKind, ErrorKind, Evidence};
+use polygraph_stats::{Block, CloseKind, ErrorKind, Evidence};
 use polygraph_transport::Channel;
 use rustc_hash::FxHashMap;
 
 use super::hop::Hop;
+use super::multiplexed::MultiplexedConnection;
 use super::wait_queue::{WaitEnd, WaitQueue};
 use crate::context::{GroupContext, RobotContext};
 use crate::failure::{Incomplete, TransactionFailure};
@@ -28,10 +30,62 @@ pub struct PooledConnection<C> {
     pub number: u64,
     /// Whether something was sent on it, which shows that it is established.
     pub established: bool,
+    /// Whether it was idle before the transaction that uses it.
+    pub was_idle: bool,
+    /// The connection of which it is a stream, if it is one.
+    multiplexed: Option<Rc<MultiplexedConnection>>,
     opened: Nanos,
     idle_since: Nanos,
     /// The peer.
     hop: Hop,
+}
+
+impl<C> PooledConnection<C> {
+    /// How it was closed at `now`, its lifetime in microseconds, and the number of requests.
+    fn ending(&self, kind: CloseKind, now: Nanos) -> (CloseKind, u64, u64) {
+        (kind, (now - self.opened).as_micros(), u64::from(self.uses))
+    }
+
+    /// Whether it is a stream of an HTTP/2 connection.
+    pub fn is_stream(&self) -> bool {
+        self.multiplexed.is_some()
+    }
+}
+
+/// How a connection was closed at `now`, its lifetime in microseconds, and the number of requests.
+fn ending_of(connection: &MultiplexedConnection, kind: CloseKind, now: Nanos) -> (CloseKind, u64, u64) {
+    (kind, (now - connection.opened).as_micros(), u64::from(connection.uses()))
+}
+
+/// Opens a stream on a connection that has room for it.
+fn open_stream<L: Link>(
+    cx: RobotContext<'_, L>,
+    connection: Rc<MultiplexedConnection>,
+) -> Box<PooledConnection<L::Conn>> {
+    let uses = connection.uses();
+    let was_idle = uses > 0 && connection.is_idle();
+    let conn = Channel::Stream(Box::new(connection.open_stream()));
+    cx.recorder.with(|block| block.streams.concurrent.record(connection.open_streams() as u64));
+    Box::new(PooledConnection {
+        conn,
+        uses,
+        use_limit: connection.use_limit,
+        number: connection.number,
+        // That is known of the whole connection when an exchange is complete.
+        established: true,
+        was_idle,
+        opened: connection.opened,
+        idle_since: connection.idle_since.get(),
+        hop: connection.hop,
+        multiplexed: Some(connection),
+    })
+}
+
+fn count_bytes(block: &mut Block, bytes: WireBytes) {
+    block.streams.sent += bytes.sent;
+    block.streams.received += bytes.received;
+    block.streams.sent_content += bytes.sent_content;
+    block.streams.received_content += bytes.received_content;
 }
 
 /// The connections of one robot.
@@ -43,6 +97,8 @@ struct RobotConnections<C> {
     session_idle_until: Nanos,
     /// Idle connections, the most recently used one last. They are moved often, so they are boxed.
     idle: Vec<Box<PooledConnection<C>>>,
+    /// Open HTTP/2 connections.
+    multiplexed: Vec<Rc<MultiplexedConnection>>,
 }
 
 /// The connections of all robots of a group.
@@ -60,7 +116,12 @@ pub struct ConnectionPool<C> {
 impl<C: Conn> ConnectionPool<C> {
     /// Empty pools of `robots` robots.
     pub fn new(robots: usize) -> ConnectionPool<C> {
-        let robot = |_| RobotConnections { open: 0, session_idle_until: Nanos::ZERO, idle: Vec::new() };
+        let robot = |_| RobotConnections {
+            open: 0,
+            session_idle_until: Nanos::ZERO,
+            idle: Vec::new(),
+            multiplexed: Vec::new(),
+        };
         ConnectionPool {
             robots: RefCell::new((0..robots).map(robot).collect()),
             queues: RefCell::default(),
@@ -105,8 +166,11 @@ impl<C: Conn> ConnectionPool<C> {
         loop {
             if self.has_room(cx) {
                 // The next waiter must not keep waiting for a slot that this transaction could not use.
-                let opened = self.open_new(cx, hop).inspect_err(|_| self.wake_waiter(cx.robot));
-                return Ok(opened?);
+                let opened = self.open_new(cx, hop).inspect_err(|_| self.wake_waiter(cx.robot))?;
+                return Ok(match cx.http_version().is_multiplexed() {
+                    true => self.multiplex(cx, *opened),
+                    false => opened,
+                });
             }
             if self.is_session_idle(cx) {
                 return Err(Incomplete::Cancelled);
@@ -135,12 +199,16 @@ impl<C: Conn> ConnectionPool<C> {
         }
     }
 
-    /// The idle connection of the robot that a request to `hop` can use, the last used one if there are several.
+    /// The idle connection of the robot that a request to `hop` can use, the last used one if there are several. For robots that
+    /// speak HTTP/2, a stream of a connection that has room for it.
     pub fn take_idle<L: Link<Conn = C>>(
         &self,
         cx: RobotContext<'_, L>,
         hop: Hop,
     ) -> Option<Box<PooledConnection<C>>> {
+        if cx.http_version().is_multiplexed() {
+            return self.take_stream(cx, hop);
+        }
         let to_hop = self.take_quiet(cx, |other| other == hop);
         let minimize = cx.profile().minimize_new_conn;
         if to_hop.is_some() || minimize <= 0.0 || !cx.draw_event(minimize) {
@@ -163,9 +231,10 @@ impl<C: Conn> ConnectionPool<C> {
                 idle.remove(at)
             };
             if is_quiet(cx, &mut connection) {
+                connection.was_idle = true;
                 return Some(connection);
             }
-            self.close_idle(cx, connection, CloseKind::IdleForeign);
+            self.close_idle(cx, *connection, CloseKind::IdleForeign);
         }
     }
 
@@ -179,8 +248,10 @@ impl<C: Conn> ConnectionPool<C> {
             }
             (!robot.idle.is_empty()).then(|| robot.idle.remove(0))
         };
-        let Some(connection) = oldest else { return false };
-        self.close_idle(cx, connection, CloseKind::Other);
+        let Some(connection) = oldest else {
+            return self.close_multiplexed(cx, CloseKind::Other, 1, |_| true) > 0;
+        };
+        self.close_idle(cx, *connection, CloseKind::Other);
         true
     }
 
@@ -223,6 +294,8 @@ impl<C: Conn> ConnectionPool<C> {
             use_limit: drawn.trunc().clamp(1.0, f64::from(u32::MAX)) as u32,
             number: self.opened.get(),
             established: false,
+            was_idle: false,
+            multiplexed: None,
             opened,
             idle_since: opened,
             hop,
@@ -237,13 +310,16 @@ impl<C: Conn> ConnectionPool<C> {
         keep_alive: bool,
         now: Nanos,
     ) {
+        if connection.multiplexed.is_some() {
+            return self.end_stream(cx, *connection, true);
+        }
         if keep_alive && connection.uses < connection.use_limit && !self.is_session_idle(cx) {
             connection.idle_since = now;
             cx.recorder.with(|block| block.idle.enter(now));
             self.of(cx.robot).idle.push(connection);
             self.wake_waiter(cx.robot);
         } else {
-            self.close(cx, connection, true);
+            self.close(cx, *connection, true);
         }
     }
 
@@ -251,43 +327,43 @@ impl<C: Conn> ConnectionPool<C> {
     pub fn close<L: Link<Conn = C>>(
         &self,
         cx: RobotContext<'_, L>,
-        connection: Box<PooledConnection<C>>,
+        connection: PooledConnection<C>,
         good: bool,
     ) {
-        self.forget(cx, &connection, good.then_some(CloseKind::Busy), cx.now());
+        if connection.multiplexed.is_some() {
+            return self.end_stream(cx, connection, good);
+        }
+        let now = cx.now();
+        self.forget(cx, connection.established, good.then(|| connection.ending(CloseKind::Busy, now)), now);
     }
 
     fn close_idle<L: Link<Conn = C>>(
         &self,
         cx: RobotContext<'_, L>,
-        connection: Box<PooledConnection<C>>,
+        connection: PooledConnection<C>,
         kind: CloseKind,
     ) {
         let now = cx.now();
         cx.recorder.with(|block| block.idle.leave(now));
-        self.forget(cx, &connection, Some(kind), now);
+        self.forget(cx, connection.established, Some(connection.ending(kind, now)), now);
     }
 
     fn forget<L: Link<Conn = C>>(
         &self,
         cx: RobotContext<'_, L>,
-        connection: &PooledConnection<C>,
-        kind: Option<CloseKind>,
+        established: bool,
+        ending: Option<(CloseKind, u64, u64)>,
         now: Nanos,
     ) {
         self.open.set(self.open.get() - 1);
         self.of(cx.robot).open -= 1;
         cx.recorder.with(|block| {
             block.conns.leave(now);
-            if connection.established {
+            if established {
                 block.established.leave(now);
             }
-            if let Some(kind) = kind {
-                block.close_connection(
-                    kind,
-                    (now - connection.opened).as_micros(),
-                    u64::from(connection.uses),
-                );
+            if let Some((kind, ttl_us, uses)) = ending {
+                block.close_connection(kind, ttl_us, uses);
             }
         });
         self.wake_waiter(cx.robot);
@@ -319,7 +395,110 @@ impl<C: Conn> ConnectionPool<C> {
 
     fn close_all_idle<L: Link<Conn = C>>(&self, cx: RobotContext<'_, L>) {
         let idle = std::mem::take(&mut self.of(cx.robot).idle);
-        idle.into_iter().for_each(|connection| self.close_idle(cx, connection, CloseKind::Other));
+        idle.into_iter().for_each(|connection| self.close_idle(cx, *connection, CloseKind::Other));
+        self.close_multiplexed(cx, CloseKind::Other, usize::MAX, |_| true);
+    }
+
+    /// Makes a new connection carry HTTP/2, and opens its first stream.
+    fn multiplex<L: Link<Conn = C>>(
+        &self,
+        cx: RobotContext<'_, L>,
+        connection: PooledConnection<C>,
+    ) -> Box<PooledConnection<C>> {
+        let PooledConnection { conn, hop, number, use_limit, opened, established, .. } = connection;
+        let client = ClientConnection::start(&cx.link, conn, "http", &cx.profile().http2);
+        let multiplexed = MultiplexedConnection::new(client, (hop, number), use_limit, opened);
+        multiplexed.established.set(established);
+        let multiplexed = Rc::new(multiplexed);
+        self.of(cx.robot).multiplexed.push(Rc::clone(&multiplexed));
+        open_stream(cx, multiplexed)
+    }
+
+    /// A stream of the robot's latest connection to `hop` that has room for one.
+    fn take_stream<L: Link<Conn = C>>(
+        &self,
+        cx: RobotContext<'_, L>,
+        hop: Hop,
+    ) -> Option<Box<PooledConnection<C>>> {
+        // Connections that the peer has left while they were idle are no longer of use.
+        self.close_multiplexed(cx, CloseKind::IdleForeign, usize::MAX, |connection| connection.was_left());
+        let found = {
+            let robot = self.of(cx.robot);
+            robot.multiplexed.iter().rev().find(|other| other.hop == hop && other.has_room()).map(Rc::clone)
+        };
+        found.map(|connection| open_stream(cx, connection))
+    }
+
+    /// Ends a stream. Its connection is closed with its last stream if no further ones can be opened on it.
+    fn end_stream<L: Link<Conn = C>>(
+        &self,
+        cx: RobotContext<'_, L>,
+        mut stream: PooledConnection<C>,
+        good: bool,
+    ) {
+        let now = cx.now();
+        let Some(connection) = stream.multiplexed.take() else { return };
+        drop(stream);
+        cx.recorder.with(|block| {
+            count_bytes(block, connection.take_bytes());
+            if good && !connection.established.replace(true) {
+                block.established.enter(now);
+            }
+        });
+        if !connection.is_idle() {
+            return self.wake_waiter(cx.robot);
+        }
+        if connection.is_finished() || self.is_session_idle(cx) {
+            let ending = good.then(|| ending_of(&connection, CloseKind::Busy, now));
+            return self.forget_multiplexed(cx, &connection, ending, now);
+        }
+        connection.idle_since.set(now);
+        cx.recorder.with(|block| block.idle.enter(now));
+        self.wake_waiter(cx.robot);
+    }
+
+    /// Opens no further streams on the connection of a stream: the peer wants requests on another one.
+    pub fn retire(&self, stream: &PooledConnection<C>) {
+        if let Some(connection) = &stream.multiplexed {
+            connection.retire();
+        }
+    }
+
+    /// Closes up to `most` idle HTTP/2 connections that `fit`, the oldest first. Returns their number.
+    fn close_multiplexed<L: Link<Conn = C>>(
+        &self,
+        cx: RobotContext<'_, L>,
+        kind: CloseKind,
+        most: usize,
+        fits: impl Fn(&MultiplexedConnection) -> bool,
+    ) -> usize {
+        let closed: Vec<_> = {
+            let robot = self.of(cx.robot);
+            let idle = robot.multiplexed.iter().filter(|connection| connection.is_idle() && fits(connection));
+            idle.take(most).map(Rc::clone).collect()
+        };
+        let now = cx.now();
+        for connection in &closed {
+            cx.recorder.with(|block| block.idle.leave(now));
+            self.forget_multiplexed(cx, connection, Some(ending_of(connection, kind, now)), now);
+        }
+        closed.len()
+    }
+
+    fn forget_multiplexed<L: Link<Conn = C>>(
+        &self,
+        cx: RobotContext<'_, L>,
+        connection: &Rc<MultiplexedConnection>,
+        ending: Option<(CloseKind, u64, u64)>,
+        now: Nanos,
+    ) {
+        self.of(cx.robot).multiplexed.retain(|other| !Rc::ptr_eq(other, connection));
+        cx.recorder.with(|block| {
+            count_bytes(block, connection.take_bytes());
+            block.streams.per_connection.record(u64::from(connection.uses()));
+            block.streams.goaways += u64::from(connection.has_goaway());
+        });
+        self.forget(cx, connection.established.get(), ending, now);
     }
 
     /// Closes idle connections that would otherwise stay open until their next use: those that the peer has closed, those that
@@ -328,7 +507,11 @@ impl<C: Conn> ConnectionPool<C> {
         let now = group.now();
         for robot in 0..group.settings.robots {
             let cx = group.of(robot);
-            if self.of(robot).idle.is_empty() {
+            let (no_idle, no_multiplexed) = {
+                let robot = self.of(robot);
+                (robot.idle.is_empty(), robot.multiplexed.is_empty())
+            };
+            if no_idle && no_multiplexed {
                 continue;
             }
             if !is_active(robot) {
@@ -336,6 +519,13 @@ impl<C: Conn> ConnectionPool<C> {
                 continue;
             }
             let timeout = cx.profile().idle_timeout;
+            if !no_multiplexed {
+                self.close_multiplexed(cx, CloseKind::IdleForeign, usize::MAX, |idle| idle.was_left());
+                let is_late = |idle: &MultiplexedConnection| {
+                    timeout.is_some_and(|timeout| now > idle.idle_since.get() + timeout)
+                };
+                self.close_multiplexed(cx, CloseKind::IdleLocal, usize::MAX, is_late);
+            }
             let mut kept = std::mem::take(&mut self.of(robot).idle);
             let mut at = 0;
             while at < kept.len() {
@@ -349,7 +539,7 @@ impl<C: Conn> ConnectionPool<C> {
                     continue;
                 };
                 let connection = kept.remove(at);
-                self.close_idle(cx, connection, kind);
+                self.close_idle(cx, *connection, kind);
             }
             self.of(robot).idle = kept;
         }

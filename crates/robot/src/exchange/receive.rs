@@ -13,7 +13,7 @@ use super::reply::{Progress, ReplyReader};
 use super::send::{self, Upload};
 use crate::connections::hop::Hop;
 use crate::context::RobotContext;
-use crate::failure::{TransactionFailure, connect_error};
+use crate::failure::{TransactionFailure, connect_error, stream_error};
 use crate::request::Request;
 use crate::violation::{ExpectedVsActual, Violation};
 
@@ -181,13 +181,18 @@ pub fn is_intended<L: Link>(
 ) -> bool {
     let Some(reply) = failure.reply.as_deref() else { return false };
     let Some(mark) = reply.marks.abort else { return false };
-    let cut_short = matches!(failure.violation.kind, ErrorKind::BodyShort | ErrorKind::Reset);
+    let cut_short =
+        matches!(failure.violation.kind, ErrorKind::BodyShort | ErrorKind::Reset | ErrorKind::StreamReset);
     let coords = AbortCoords { whether: mark.whether.get(), place: mark.place.get() };
     let size = reply.length.unwrap_or_else(|| cx.settings.field.catalog.size(&request.oid));
     cut_short && coords.cut(size).is_some_and(|position| reply.body_bytes <= position)
 }
 
 fn receive_failure(error: &io::Error, reader: &ReplyReader) -> TransactionFailure {
+    if let Some((kind, unprocessed)) = stream_error(error) {
+        let failure = failure(kind, &format!("while waiting for the reply: {error}; "), reader);
+        return TransactionFailure { unprocessed, ..failure };
+    }
     let kind = match error.kind() {
         io::ErrorKind::TimedOut if reader.is_endless() => {
             return failure(ErrorKind::NoLength, "no length, and the connection stays open; ", reader);

@@ -12,7 +12,7 @@ use polygraph_wire::checksum::{self, ContentMd5};
 use super::InFlight;
 use crate::connections::pool::PooledConnection;
 use crate::context::RobotContext;
-use crate::failure::{TransactionFailure, connect_error};
+use crate::failure::{TransactionFailure, connect_error, stream_error};
 use crate::request::Request;
 use crate::request::encode::{self, BodyFields, HeadContext};
 use crate::settings::Expect;
@@ -206,11 +206,15 @@ fn count_written<L: Link>(cx: RobotContext<'_, L>, bytes: usize) {
 }
 
 fn failure(error: &io::Error) -> TransactionFailure {
+    let detail = format!("while sending the request: {error}");
+    if let Some((kind, unprocessed)) = stream_error(error) {
+        return TransactionFailure { unprocessed, ..TransactionFailure::new(kind, detail) };
+    }
     let kind = match error.kind() {
         io::ErrorKind::TimedOut if error.raw_os_error().is_none() => ErrorKind::Timeout,
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ErrorKind::Reset,
         io::ErrorKind::AddrNotAvailable => ErrorKind::NoPort,
         why => connect_error(why),
     };
-    TransactionFailure::new(kind, format!("while sending the request: {error}"))
+    TransactionFailure::new(kind, detail)
 }
