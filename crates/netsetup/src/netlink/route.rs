@@ -1,4 +1,4 @@
-//! Routes.
+//! Routes: messages that add, remove and list them.
 
 use std::fmt::{self, Display};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
