@@ -17,7 +17,7 @@ use crate::proxy::Proxy;
 use crate::reply::{AfterReply, ClientContext};
 use crate::request::ForwardedRequest;
 use crate::service::nanos_of;
-use crate::target::{Target, TargetError};
+use crate::target::{Target, TargetError, split_port};
 
 /// Maximum number of refused connections per event loop that receive a reply at the same time; further ones are closed
 /// without a reply.
@@ -37,6 +37,8 @@ enum Decision {
     Challenge(Vec<u8>, ClientContext),
     /// A stored reply.
     Hit(Arc<Object>, ReplyForm, ClientContext),
+    /// The client wants a tunnel to a host and port.
+    Tunnel(String, u16, ClientContext),
     /// The origin has to answer.
     Forward(Box<ForwardedRequest>),
 }
@@ -180,8 +182,10 @@ impl<L: Link> Proxy<L> {
             }
         }
         if head.method == "CONNECT" {
-            // The following bytes are meant for a tunnel that does not exist.
-            return Decision::Own(OwnReply::new(501, "This proxy does not support tunnels."), closing);
+            return match split_port(head.target) {
+                Some((host, port)) if !host.is_empty() => Decision::Tunnel(host.to_owned(), port, closing),
+                _ => Decision::Own(OwnReply::new(400, "CONNECT needs a host and a port."), closing),
+            };
         }
         let target = match Target::parse(head.target) {
             Ok(target) => target,
@@ -268,6 +272,10 @@ impl<L: Link> Proxy<L> {
             Decision::Hit(object, form, context) => {
                 client.consume(context.head_len);
                 self.send_stored(client, &object, form, context).await
+            }
+            Decision::Tunnel(host, port, context) => {
+                client.consume(context.head_len);
+                Box::pin(self.tunnel(client, (&host, port), context.minor)).await
             }
             // Boxed, so that idle connections do not carry the room for a transaction with an origin.
             Decision::Forward(request) => {

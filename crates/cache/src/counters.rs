@@ -53,7 +53,7 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Requests whose head was understood: the sum of `hits`, `validations`, `misses`, `rejected` and `challenged`.
+    /// Requests whose head was understood: the sum of `hits`, `validations`, `misses`, `rejected` and `challenged`, and tunnels whether they could be opened or not.
     requests,
     /// Requests answered from the store without a request to the origin, with the complete reply or `304`.
     hits,
@@ -67,6 +67,8 @@ counters! {
     rejected,
     /// Requests answered `407`: the client has to authenticate itself first.
     challenged,
+    /// Tunnels that were opened.
+    tunnels,
     /// Bytes that were not understood as a request, and request heads that took too long.
     bad_requests,
     /// Transactions that ended in a `502` or `504` because the origin failed before its reply began.

@@ -10,7 +10,7 @@
 //! `directives`, `target`, `message`, `object` and `store` do no I/O. A proxy with `faults` behaves incorrectly on
 //! purpose, to check that a test detects it.
 //!
-//! Unsupported: tunnels (`CONNECT` is answered `501`), `https`, collapsed forwarding, storing parts or answering
+//! Unsupported: `https`, collapsed forwarding, storing parts or answering
 //! them from stored replies, serving stale replies when an origin fails, trailers.
 
 #![allow(clippy::disallowed_methods, reason = "the proxy serves sockets of its own, in real time")]
@@ -38,6 +38,7 @@ mod store;
 mod target;
 #[cfg(test)]
 mod testing;
+mod tunnel;
 
 pub use access::{Access, Scheme};
 pub use config::ProxyConfig;

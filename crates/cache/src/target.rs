@@ -72,7 +72,8 @@ pub fn path_of_key(key: &[u8]) -> &[u8] {
     &key[key.iter().position(|&b| b == b'/').unwrap_or(key.len())..]
 }
 
-fn split_port(authority: &str) -> Option<(&str, u16)> {
+/// Host and port of an authority; port 80 if it names none.
+pub fn split_port(authority: &str) -> Option<(&str, u16)> {
     if authority.contains('@') {
         return None;
     }

@@ -115,6 +115,8 @@ enum Command {
     Check(cmd::check::Args),
     /// List the accounts that robots of a workload log in with, for a device: htpasswd, LDIF or plain text
     Accounts(cmd::accounts::Args),
+    /// Make an authority and certificates for all names and addresses of a workload
+    Certs(cmd::certs::Args),
     /// Explain a finding of `check` by its identifier
     Explain(cmd::explain::Args),
     /// Format workload files
@@ -203,6 +205,7 @@ impl Command {
             Command::Workloads(args) => cmd::workloads::run(&args),
             Command::Check(args) => Ok(workload_command(cmd::check::run(&args))),
             Command::Accounts(args) => Ok(workload_command(cmd::accounts::run(&args))),
+            Command::Certs(args) => cmd::certs::run(&args),
             Command::Explain(args) => Ok(workload_command(cmd::explain::run(&args))),
             Command::Fmt(args) => Ok(workload_command(cmd::fmt::run(&args))),
             Command::Lsp(args) => Ok(workload_command(cmd::lsp::run(args))),

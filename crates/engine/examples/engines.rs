@@ -142,6 +142,7 @@ fn setup(case: &Case, engine: Engine, seconds: f64, reserved: ReservedAddress) -
             authority: origin.to_string(),
             addresses: vec![origin],
             direct: 0,
+            tls: false,
         }],
         direct: vec![Selector::only(ContentKind::FIRST)],
         catalog: catalog.clone(),

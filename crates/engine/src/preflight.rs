@@ -34,6 +34,9 @@ pub struct Probe {
     pub authority: String,
     /// Whether the peer at `to` is a proxy, so that the URL is absolute.
     pub absolute: bool,
+    /// Whether robots use TLS or a tunnel on this route. Then only the connection is checked: what is wrong with certificates and
+    /// tunnels is counted in classes of its own as soon as the test runs.
+    pub connects_only: bool,
 }
 
 /// Why no reply came.
@@ -108,6 +111,9 @@ impl Probe {
     ) -> Result<PreflightReply, ProbeError> {
         let deadline = Instant::now() + patience;
         let mut stream = self.connect(patience)?;
+        if self.connects_only {
+            return Ok(PreflightReply { status: 200, ours: true, location: None, server: None });
+        }
         let left = || deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         let request = preflight::request(&self.authority, token, self.absolute);
         let sent = stream.set_write_timeout(Some(left())).and_then(|()| stream.write_all(&request));
@@ -167,7 +173,7 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(20);
 
     fn probe(to: SocketAddr) -> Probe {
-        Probe { to, from: None, authority: to.to_string(), absolute: false }
+        Probe { to, from: None, authority: to.to_string(), absolute: false, connects_only: false }
     }
 
     /// Whatever comes, the answer is this.

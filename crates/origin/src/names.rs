@@ -5,20 +5,22 @@ use rustc_hash::FxHashMap;
 /// The names of one server, prepared for lookups.
 #[derive(Debug, Default)]
 pub struct ServerNames {
-    /// Position in the list of names, by authority: `host:port`, and `host` alone if the port is 80.
+    /// Position in the list of names, by authority: `host:port`, and `host` alone for the default port.
     exact: FxHashMap<Box<[u8]>, usize>,
     /// Suffixes of authorities, `.suffix:port`, with the position of the name.
     suffixes: Vec<(Vec<u8>, usize)>,
     any: bool,
+    tls: bool,
 }
 
 impl ServerNames {
-    /// Prepares the names in `list`, see [`ServerSpec::names`](crate::ServerSpec::names).
-    pub fn new(list: &[String]) -> ServerNames {
-        let mut names = ServerNames { any: list.is_empty(), ..ServerNames::default() };
+    /// Prepares the names in `list`, see [`ServerSpec::names`](crate::ServerSpec::names). `tls` says whether the scheme of the
+    /// server is `https`.
+    pub fn new(list: &[String], tls: bool) -> ServerNames {
+        let mut names = ServerNames { any: list.is_empty(), tls, ..ServerNames::default() };
         for (index, name) in list.iter().enumerate() {
-            let name = normal(name.as_bytes());
-            let short = name.strip_suffix(b":80").map(<[u8]>::to_vec);
+            let name = names.normal(name.as_bytes());
+            let short = name.strip_suffix(names.default_port()).map(<[u8]>::to_vec);
             for name in short.into_iter().chain([name]) {
                 match name.strip_prefix(b"*") {
                     Some(suffix) => names.suffixes.push((suffix.to_vec(), index)),
@@ -37,20 +39,26 @@ impl ServerNames {
         if let Some(&index) = self.exact.get(authority) {
             return Some(index);
         }
-        let name = normal(authority);
+        let name = self.normal(authority);
         let suffixes = || self.suffixes.iter().find(|(suffix, _)| name.ends_with(suffix));
         self.exact.get(name.as_slice()).copied().or_else(|| suffixes().map(|(_, index)| *index))
     }
-}
 
-/// Converts an authority to lower case and adds a missing port (RFC 9110, section 4.2.3).
-fn normal(authority: &[u8]) -> Vec<u8> {
-    let mut name = authority.to_ascii_lowercase();
-    let digits = name.iter().rev().take_while(|b| b.is_ascii_digit()).count();
-    if digits == 0 || !name[..name.len() - digits].ends_with(b":") {
-        name.extend_from_slice(if name.ends_with(b":") { b"80" } else { b":80" });
+    /// The default port of the scheme, after a colon.
+    fn default_port(&self) -> &'static [u8] {
+        if self.tls { b":443" } else { b":80" }
     }
-    name
+
+    /// Converts an authority to lower case and adds a missing port (RFC 9110, section 4.2.3).
+    fn normal(&self, authority: &[u8]) -> Vec<u8> {
+        let mut name = authority.to_ascii_lowercase();
+        let digits = name.iter().rev().take_while(|b| b.is_ascii_digit()).count();
+        if digits == 0 || !name[..name.len() - digits].ends_with(b":") {
+            let port = self.default_port();
+            name.extend_from_slice(if name.ends_with(b":") { &port[1..] } else { port });
+        }
+        name
+    }
 }
 
 #[cfg(test)]
@@ -60,7 +68,7 @@ mod tests {
     #[test]
     fn names_by_example() {
         let list = ["www.Example.com:80", "10.0.0.1:8080", "*.dyn.example:90", "[::1]:80"].map(String::from);
-        let names = ServerNames::new(&list);
+        let names = ServerNames::new(&list, false);
         for (authority, expected) in [
             ("www.example.com", Some(0)),
             ("WWW.example.com:80", Some(0)),
@@ -76,6 +84,6 @@ mod tests {
         ] {
             assert_eq!(names.find(authority.as_bytes()), expected, "{authority}");
         }
-        assert_eq!(ServerNames::new(&[]).find(b"anything"), Some(0));
+        assert_eq!(ServerNames::new(&[], false).find(b"anything"), Some(0));
     }
 }

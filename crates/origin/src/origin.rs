@@ -6,11 +6,14 @@ use std::sync::Arc;
 
 use polygraph_link::Link;
 use polygraph_stats::Recorder;
+use polygraph_tls::failure::TlsFailure;
 use polygraph_traffic::groups::{Groups, PeerStatus, PhaseStatus, StatusRule};
 use polygraph_traffic::{ContentKind, Fingerprint, Oid, Random, Stream, UniqId};
+use polygraph_transport::tls::{ServerConfigs, TlsServer};
 use polygraph_wire::marks::Marks;
+use polygraph_wire::uri;
 
-use crate::settings::{OriginConfig, ServerProfile};
+use crate::settings::{OriginConfig, ServerProfile, ServerSpec};
 
 /// All origin servers of one event loop, and what they share.
 #[derive(Debug)]
@@ -26,6 +29,8 @@ pub struct Origin<L: Link> {
     pub(crate) head: RefCell<Vec<u8>>,
     /// A buffer for comparing paths.
     pub(crate) scratch: RefCell<Vec<u8>>,
+    /// Configurations of TLS.
+    tls: RefCell<ServerConfigs>,
     special: Cell<f64>,
     /// Number of servers on this loop.
     servers: Cell<u64>,
@@ -45,6 +50,7 @@ impl<L: Link> Origin<L> {
             rng: RefCell::new(config.seed.stream("server", index)),
             head: RefCell::default(),
             scratch: RefCell::default(),
+            tls: RefCell::default(),
             special: Cell::new(1.0),
             servers: Cell::new(0),
             health_checks: Cell::new(0),
@@ -56,6 +62,19 @@ impl<L: Link> Origin<L> {
             config,
             recorder,
         })
+    }
+
+    /// The TLS of a server of this loop, if it has any.
+    pub(crate) fn tls_of(&self, spec: &ServerSpec) -> Option<Result<TlsServer, TlsFailure>> {
+        let profile = &self.config.profiles[spec.profile];
+        let mut rng = self.config.seed.stream("tls server", spec.number);
+        let wrap = profile.tls.draw_index(&mut rng)?;
+        let host =
+            uri::host_port(spec.address.as_bytes()).and_then(|(host, _)| std::str::from_utf8(host).ok());
+        let own = host.unwrap_or(&spec.address).trim_matches(['[', ']']);
+        let key = spec.profile << 16 | wrap;
+        let settings = &profile.tls.items()[wrap];
+        Some(self.tls.borrow_mut().server(key, settings, spec.number as usize, own, &mut rng))
     }
 
     /// Counts one more server of this loop.

@@ -212,7 +212,8 @@ impl ReplyWriter<'_> {
         // The location is on the same visible server, under the name that the client used.
         let url = self.request.url.as_deref().unwrap_or_default().as_bytes();
         let authority = polygraph_wire::uri::split(url).map_or(b"".as_slice(), |parts| parts.authority);
-        let mut location = [b"http://", authority].concat();
+        let scheme: &[u8] = if self.profile.tls.is_empty() { b"http://" } else { b"https://" };
+        let mut location = [scheme, authority].concat();
         self.config.catalog.write_path(to, &mut location);
         let page = [b"<html><body><a href=\"", &location[..], b"\">moved</a></body></html>\n"].concat();
         let mut head = ReplyHead::new(out, self.identity.minor_version, b"302 Found");

@@ -195,7 +195,8 @@ impl RequestReader<'_> {
             .map(|range| Box::new(Parts { range: range.into(), only_if: fields.if_range }));
         request.upload = (framing != Framing::Length(0) && fault.is_none())
             .then(|| Box::new(Upload::new(framing, fields.md5)));
-        request.url = (injects || self.profile.redirects.is_some()).then(|| absolute(authority, path));
+        request.url = (injects || self.profile.redirects.is_some())
+            .then(|| absolute(!self.profile.tls.is_empty(), authority, path));
         let odd = fault.is_some() || request.unknown_host || requested == RequestedObject::UnknownEmbedded;
         request.sample = odd.then(|| format!("{} {}", head.method, head.target).chars().take(200).collect());
         request.head_size = head.len;
@@ -212,9 +213,10 @@ fn accept_encoding(head: &RequestHead<'_, '_>) -> Option<Box<[u8]>> {
     fields.map(|field| field.value.to_vec()).reduce(|list, more| [list, more].join(&b',')).map(Vec::into)
 }
 
-fn absolute(authority: Option<&[u8]>, path: &[u8]) -> Box<str> {
+fn absolute(tls: bool, authority: Option<&[u8]>, path: &[u8]) -> Box<str> {
+    let scheme = if tls { "https" } else { "http" };
     let authority = String::from_utf8_lossy(authority.unwrap_or_default());
-    format!("http://{authority}{}", String::from_utf8_lossy(path)).into_boxed_str()
+    format!("{scheme}://{authority}{}", String::from_utf8_lossy(path)).into_boxed_str()
 }
 
 /// The header fields that the server reads.
@@ -276,7 +278,7 @@ mod tests {
 
     fn read(text: &str) -> Result<Option<Request>, Rejection> {
         let config = classic(100.0);
-        let names = ServerNames::new(&["www:80".to_owned(), "10.0.0.1:8080".to_owned()]);
+        let names = ServerNames::new(&["www:80".to_owned(), "10.0.0.1:8080".to_owned()], false);
         let reader = RequestReader { config: &config, profile: &config.profiles[0], names: &names };
         // Nothing of an earlier request may remain.
         let mut request = Request::default();
@@ -366,7 +368,7 @@ mod tests {
             field in "(Range|Expect|If-Range|Content-MD5|Content-Length|Accept-Encoding): [a-z0-9=,;-]{0,20}",
         ) {
             let config = classic(100.0);
-            let names = ServerNames::new(&["www:80".to_owned(), "*.dyn:80".to_owned()]);
+            let names = ServerNames::new(&["www:80".to_owned(), "*.dyn:80".to_owned()], false);
             let reader = RequestReader { config: &config, profile: &config.profiles[0], names: &names };
             let mut request = Request::default();
             let _ = reader.read(&bytes, &mut request, &mut Vec::new());

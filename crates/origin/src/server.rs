@@ -6,8 +6,10 @@ use std::rc::Rc;
 
 use polygraph_link::{Conn, Link, Nanos, SECOND, nanos, send_all};
 use polygraph_stats::{CloseKind, ErrorKind};
+use polygraph_tls::failure::{FailureKind, TlsFailure};
 use polygraph_traffic::{AbortCoords, Body, Oid, Random};
 use polygraph_transport::Channel;
+use polygraph_transport::tls::{self, TlsServer};
 use polygraph_wire::worlds::WorldMark;
 use polygraph_wire::{BodyError, preflight};
 
@@ -34,6 +36,8 @@ pub struct Server<L: Link> {
     number: u64,
     names: ServerNames,
     identity: ServerIdentity,
+    /// TLS, if the server has it; or why it cannot be used.
+    tls: Option<Result<TlsServer, TlsFailure>>,
     /// The known worlds by server name; the list grows on demand.
     known_worlds: RefCell<Vec<KnownWorlds>>,
 }
@@ -89,10 +93,12 @@ impl<L: Link> Server<L> {
     /// If the configuration of `origin` has no such profile.
     pub fn new(origin: &Rc<Origin<L>>, spec: ServerSpec) -> Rc<Server<L>> {
         origin.register_server();
+        let tls = origin.tls_of(&spec);
         Rc::new(Server {
             profile: spec.profile,
             number: spec.number,
-            names: ServerNames::new(&spec.names),
+            names: ServerNames::new(&spec.names, tls.is_some()),
+            tls,
             identity: ServerIdentity::new(&origin.config, &spec, origin.contents),
             known_worlds: RefCell::default(),
             origin: Rc::clone(origin),
@@ -109,7 +115,6 @@ impl<L: Link> Server<L> {
 
     /// Serves an accepted connection until it ends.
     pub async fn serve(self: Rc<Self>, conn: L::Conn) {
-        let mut conn = Channel::Plain(conn);
         let recorder = &self.origin.recorder;
         let opened = self.now();
         recorder.with(|block| {
@@ -118,7 +123,15 @@ impl<L: Link> Server<L> {
         });
         let place = ConnectionId { server: self.number, connection: self.origin.number_connection() };
         let (mut uses, mut looked) = (0, false);
-        let closed = self.serve_requests(&mut conn, place, &mut uses, &mut looked).await;
+        let closed = match self.secure(Channel::Plain(conn), opened).await {
+            Some(mut conn) => {
+                let closed = self.serve_requests(&mut conn, place, &mut uses, &mut looked).await;
+                // With early data, the handshake is complete only after the first request.
+                self.count_handshake(&mut conn, opened);
+                closed
+            }
+            None => None,
+        };
         let now = self.now();
         recorder.with(|block| {
             if looked && uses == 0 {
@@ -135,6 +148,49 @@ impl<L: Link> Server<L> {
                 block.close_connection(kind, (now - opened).as_micros(), uses);
             }
         });
+    }
+
+    /// Adds TLS to a connection that was accepted at `opened`, if the server has it. Returns `None` if that fails.
+    async fn secure(&self, conn: Channel<L::Conn>, opened: Nanos) -> Option<Channel<L::Conn>> {
+        let tls = match &self.tls {
+            None => return Some(conn),
+            Some(Ok(tls)) => tls,
+            Some(Err(failure)) => {
+                self.count_broken(failure.kind.class(), failure.to_string());
+                return None;
+            }
+        };
+        // A handshake is rare and its state is large, so it is boxed.
+        let outcome = Box::pin(async {
+            let mut secured = tls::accept(&self.origin.link, conn, tls)?;
+            secured.set_deadline(Some(opened + HEAD_LIMIT));
+            tls::handshake(&mut secured).await?;
+            Ok::<_, io::Error>(secured)
+        })
+        .await;
+        match outcome {
+            Ok(mut secured) => {
+                self.count_handshake(&mut secured, opened);
+                Some(secured)
+            }
+            Err(e) => {
+                if let Some(failure) = TlsFailure::of(&e) {
+                    self.origin.recorder.with(|block| failure.count_alert(&mut block.tls));
+                    // Devices also open connections that they then do not use.
+                    if failure.kind != FailureKind::Closed {
+                        self.count_broken(failure.kind.class(), format!("in a TLS handshake: {failure}"));
+                    }
+                }
+                None
+            }
+        }
+    }
+
+    /// Counts the handshake of a connection once it is complete.
+    fn count_handshake(&self, conn: &mut Channel<L::Conn>, opened: Nanos) {
+        if let Some(facts) = conn.take_handshake() {
+            self.origin.recorder.with(|block| facts.count(&mut block.tls, opened));
+        }
     }
 
     /// Serves all requests of a connection. Returns how it was closed, if no error occurred.

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use polygraph_link::Nanos;
 use polygraph_stats::StatusScope;
+use polygraph_tls::settings::ServerTls;
 use polygraph_traffic::headers::HeaderRule;
 use polygraph_traffic::{Catalog, ContentKind, Distr, PopModel, Seed, Selector, UniqId};
 
@@ -67,6 +68,8 @@ pub struct ServerProfile {
     pub headers: Vec<HeaderRule>,
     /// The statuses that are also counted separately.
     pub custom_scope: StatusScope,
+    /// The settings of TLS, of which each server draws one. If empty, the servers have no TLS; otherwise they have nothing else.
+    pub tls: Selector<Arc<ServerTls>>,
 }
 
 impl ServerProfile {
@@ -87,6 +90,7 @@ impl ServerProfile {
             continue_prob: 1.0,
             headers: Vec::new(),
             custom_scope: StatusScope::default(),
+            tls: Selector::default(),
         }
     }
 }

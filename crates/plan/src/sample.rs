@@ -156,8 +156,12 @@ mod tests {
 
     #[test]
     fn each_sort_of_servers_is_asked_as_often_as_before() {
-        let server =
-            |direct| polygraph_robot::Server { authority: String::new(), addresses: Vec::new(), direct };
+        let server = |direct| polygraph_robot::Server {
+            authority: String::new(),
+            addresses: Vec::new(),
+            direct,
+            tls: false,
+        };
         let field = Field {
             // A hundred servers of one sort, five of another.
             servers: (0..105).map(|at| server(usize::from(at >= 100))).collect(),

@@ -38,6 +38,9 @@ pub struct Test {
     pub text: String,
     /// Notes for the user: parts of the workload that have no effect on the wire here.
     pub notes: Vec<String>,
+    /// Whether robots use TLS to the device that acts as the servers, or to the proxy; `None`: to a device that acts as the
+    /// servers if these have TLS, and not to a proxy.
+    pub device_tls: Option<bool>,
     /// The agents of the test that this process runs.
     pub share: TestShare,
 }
@@ -157,6 +160,7 @@ impl Test {
             authority: address.to_string(),
             addresses: vec![*address],
             direct: 0,
+            tls: false,
         };
         Arc::make_mut(&mut self.field).servers = addresses.iter().map(server).collect();
         for profile in &mut self.robots {
@@ -167,7 +171,11 @@ impl Test {
     /// Sends all robots through proxies, in turn: requests carry absolute URLs.
     pub fn through_proxies(&mut self, proxies: &[SocketAddr]) {
         for profile in &mut self.robots {
-            Arc::make_mut(profile).proxies = proxies.to_vec();
+            let profile = Arc::make_mut(profile);
+            profile.proxies = proxies.to_vec();
+            if self.device_tls == Some(true) {
+                profile.secure_proxies = proxies.to_vec();
+            }
         }
     }
 
@@ -224,7 +232,28 @@ impl Test {
         }
         for server in &mut Arc::make_mut(&mut self.field).servers {
             server.addresses = vec![device];
+            server.tls = self.device_tls.unwrap_or(server.tls);
         }
+    }
+
+    /// Makes robots check certificates, against these authorities (in DER) besides those of the workload.
+    ///
+    /// # Errors
+    /// If robots do not use TLS.
+    pub fn trust(&mut self, authorities: &[Vec<u8>]) -> Result<(), String> {
+        if self.robots.iter().all(|profile| profile.tls.is_empty()) {
+            return Err("no robot of the workload has `ssl_wraps`".to_owned());
+        }
+        for profile in &mut self.robots {
+            let profile = Arc::make_mut(profile);
+            profile.tls = std::mem::take(&mut profile.tls).map(|mut tls| {
+                let settings = Arc::make_mut(&mut tls);
+                settings.verify = true;
+                settings.roots.extend_from_slice(authorities);
+                tls
+            });
+        }
+        Ok(())
     }
 }
 

@@ -22,6 +22,7 @@ mod basic;
 mod detail;
 mod run;
 mod table;
+pub(crate) mod tls;
 mod transactions;
 mod values;
 

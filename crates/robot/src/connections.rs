@@ -1,6 +1,7 @@
 //! Connections of robots: the pool of each robot, transactions that wait for a slot in it, and the addresses behind names.
 
 pub mod hop;
+pub mod layers;
 pub mod pool;
 pub mod resolving;
 pub mod wait_queue;

@@ -13,6 +13,7 @@ use polygraph_traffic::groups::PhaseStatus;
 use polygraph_traffic::{Fingerprint, IdSource, Random, Stream};
 use polygraph_wire::markup::LinkTags;
 
+use crate::connections::hop::Hop;
 use crate::divide;
 use crate::exchange::links::LinkFilter;
 use crate::exchange::reply::ReplyMeta;
@@ -159,9 +160,8 @@ impl<L: Link> GroupContext<L> {
         if let Some(url) = &request.foreign {
             return url.to_string();
         }
-        let authority = &self.settings.field.servers[request.server].authority;
-        let host = authority.strip_suffix(":80").unwrap_or(authority);
-        format!("http://{host}{}", self.path(request))
+        let server = &self.settings.field.servers[request.server];
+        format!("{}{}{}", server.scheme(), server.host(), self.path(request))
     }
 
     /// The path in the URL of a request to a server of the test.
@@ -244,6 +244,16 @@ impl<'a, L: Link> RobotContext<'a, L> {
     /// The robot's proxy, if it uses one.
     pub fn proxy(self) -> Option<SocketAddr> {
         self.dealt(&self.profile().proxies)
+    }
+
+    /// Whether requests to `hop` travel over TLS.
+    pub fn is_secure(self, hop: Hop) -> bool {
+        hop.server.is_some() || self.profile().secure_proxies.contains(&hop.address)
+    }
+
+    /// Whether requests to `hop` travel through a tunnel of the proxy.
+    pub fn is_tunneled(self, hop: Hop) -> bool {
+        hop.server.is_some() && !self.profile().proxies.is_empty()
     }
 
     /// The robot's item of those that are dealt to the robots of a profile in turn.

@@ -35,6 +35,8 @@ pub struct Exchange {
     pub hop: Hop,
     /// Number of the connection among those of the loop.
     pub connection: u64,
+    /// When the set-up of the connection ended, if it is a part of this exchange.
+    pub ready: Option<Nanos>,
     /// Whether the request was sent before, on another connection.
     pub retried: bool,
     /// Bytes of the request, head and body.
@@ -67,6 +69,7 @@ impl Exchange {
             deadline,
             hop,
             connection,
+            ready: None,
             retried: false,
             sent: 0,
             aborted: false,

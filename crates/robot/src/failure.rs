@@ -4,6 +4,7 @@ use std::io;
 
 use polygraph_link::{Capture, ConnectError, Nanos};
 use polygraph_stats::ErrorKind;
+use polygraph_tls::failure::TlsFailure;
 
 use crate::exchange::reply::ReplyMeta;
 use crate::violation::Violation;
@@ -64,6 +65,11 @@ impl From<TransactionFailure> for Incomplete {
     fn from(failure: TransactionFailure) -> Incomplete {
         Incomplete::Failed(failure)
     }
+}
+
+/// A failure of TLS; `whence` says where it occurred.
+pub fn tls_failure(failure: &TlsFailure, whence: &str) -> TransactionFailure {
+    TransactionFailure::new(failure.kind.class(), format!("TLS {whence}: {failure}"))
 }
 
 /// The class of an error of a connection caused by the peer or the network. All other errors, such as a lack of memory

@@ -37,7 +37,12 @@ fn mixed(rules: Rules, servers: u8, prefers_small: f64) -> Settings {
         robot.origins = Selector::even((0..servers.into()).collect());
     });
     let field = Arc::get_mut(&mut settings.field).unwrap();
-    let server = |last| Server { authority: format!("10.0.0.{last}:80"), addresses: Vec::new(), direct: 0 };
+    let server = |last| Server {
+        authority: format!("10.0.0.{last}:80"),
+        addresses: Vec::new(),
+        direct: 0,
+        tls: false,
+    };
     *field = Field {
         servers: (0..servers).map(server).collect(),
         rules,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use polygraph_link::Nanos;
 use polygraph_stats::StatusScope;
+use polygraph_tls::settings::ClientTls;
 use polygraph_traffic::headers::HeaderRule;
 use polygraph_traffic::{Behavior, Catalog, ContentKind, Distr, Seed, Selector, UniqId};
 use serde::{Deserialize, Serialize};
@@ -40,6 +41,21 @@ pub struct Server {
     pub addresses: Vec<SocketAddr>,
     /// Position in [`Field::direct`] of the content types that can be requested.
     pub direct: usize,
+    /// Whether robots use TLS to it, so that its URLs begin with `https`.
+    pub tls: bool,
+}
+
+impl Server {
+    /// The scheme of URLs, with what separates it from the host.
+    pub fn scheme(&self) -> &'static str {
+        if self.tls { "https://" } else { "http://" }
+    }
+
+    /// The authority as clients write it: without the default port of the scheme.
+    pub fn host(&self) -> &str {
+        let default = if self.tls { ":443" } else { ":80" };
+        self.authority.strip_suffix(default).unwrap_or(&self.authority)
+    }
 }
 
 /// The source of object sizes. Robots always compare bytes.
@@ -165,6 +181,10 @@ pub struct Profile {
     /// The proxies under test, which robots take in turn: all connections go there, and requests carry absolute URLs. Empty:
     /// robots connect to the servers.
     pub proxies: Vec<SocketAddr>,
+    /// Those of [`Profile::proxies`] to which robots use TLS.
+    pub secure_proxies: Vec<SocketAddr>,
+    /// The settings of TLS, of which each robot draws one; empty if robots cannot use it.
+    pub tls: Selector<Arc<ClientTls>>,
     /// Share of embedded objects that are requested (0 to 1).
     pub embed_recur: f64,
     /// Tags and attributes of links to embedded objects, for example `<embed src>`.
@@ -246,6 +266,8 @@ impl Profile {
             behavior,
             origins: Selector::default(),
             proxies: Vec::new(),
+            secure_proxies: Vec::new(),
+            tls: Selector::default(),
             embed_recur: 0.0,
             container_tags: vec!["<embed src>".to_owned()],
             http_minor: Selector::only(1),

@@ -179,6 +179,8 @@ impl<L: Link> RobotGroup<L> {
                 }
             };
             let reused = connection.uses > 0;
+            let set_up = connection.set_up.take();
+            let started = set_up.map_or(started, |set_up| set_up.started);
             if reused {
                 record::reuse(cx, started);
             } else {
@@ -187,12 +189,18 @@ impl<L: Link> RobotGroup<L> {
                 yield_now().await;
             }
             let observed = Exchange::new(started, deadline, hop, connection.number);
-            let observed = Exchange { answers, retried: attempt > 0, ..observed };
+            let ready = set_up.map(|set_up| set_up.ended);
+            let observed = Exchange { answers, ready, retried: attempt > 0, ..observed };
             let mut flight = InFlight::new(request, lines, observed);
             let mut found_link = |container: &Request, hop, link: &[u8]| {
                 self.request_embedded(robot, container, hop, link);
             };
             exchange(cx, &mut connection, std::slice::from_mut(&mut flight), &mut found_link).await;
+            if set_up.is_some()
+                && let Some(facts) = connection.conn.take_handshake()
+            {
+                record::handshake(cx, &facts, started);
+            }
             if flight.lost_race(reused) {
                 self.pool.close(cx, connection, false);
                 record::retry(cx);
@@ -246,7 +254,8 @@ impl<L: Link> RobotGroup<L> {
         {
             requests.push(request);
         }
-        let now = cx.now();
+        let set_up = connection.set_up.take();
+        let now = set_up.map_or_else(|| cx.now(), |set_up| set_up.started);
         requests.iter_mut().for_each(|request| record::start(cx, request, now));
         if reused {
             record::reuse(cx, now);
@@ -266,7 +275,8 @@ impl<L: Link> RobotGroup<L> {
             .zip(identities)
             .map(|(request, (range, answers))| {
                 let observed = Exchange::new(now, deadline, hop, connection.number);
-                InFlight::new(request, &lines[range], Exchange { answers, ..observed })
+                let ready = set_up.map(|set_up| set_up.ended);
+                InFlight::new(request, &lines[range], Exchange { answers, ready, ..observed })
             })
             .collect();
         let mut found_link =

@@ -210,6 +210,7 @@ fn settings(recurrence: f64, think: Option<Distr>) -> Settings {
             authority: "10.0.0.1:80".into(),
             addresses: vec![SocketAddr::from(([10, 0, 0, 1], 80))],
             direct: 0,
+            tls: false,
         }],
         direct: vec![Selector::even(vec![ContentKind::of_index(0), ContentKind::of_index(1)])],
         catalog,

@@ -152,6 +152,7 @@ fn test(seconds: f64, requests: Distr) -> Test {
         needs: Ok(BenchNeeds::default()),
         text: String::new(),
         notes: Vec::new(),
+        device_tls: None,
         share: TestShare::default(),
     }
 }

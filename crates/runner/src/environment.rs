@@ -6,10 +6,11 @@ use std::path::Path;
 
 use polygraph_pgl::{DiskLoader, FileKind, Loader};
 use polygraph_plan::Environment;
+use polygraph_tls::settings::{Identity, KeyKind};
 use polygraph_traffic::files::Files;
 use polygraph_wire::foreign::UrlTrace;
 
-use crate::content_files;
+use crate::{certificates, content_files};
 
 /// This machine. Relative paths start in the working directory.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +39,25 @@ impl Environment for Machine {
         let wrong = |why: String| format!("cannot resolve {host}: {why}");
         let mut found = (host, port).to_socket_addrs().map_err(|e| wrong(e.to_string()))?;
         found.next().ok_or_else(|| wrong("it has no address".to_owned()))
+    }
+
+    fn tls(&self) -> Result<(), String> {
+        match polygraph_tls::BUILT_IN {
+            true => Ok(()),
+            false => Err(format!("the workload uses TLS, but {}", polygraph_tls::MISSING)),
+        }
+    }
+
+    fn pem(&self, path: &str) -> Result<String, String> {
+        std::fs::read_to_string(path).map_err(|e| format!("cannot read {path}: {e}"))
+    }
+
+    fn authority(&self, sharing_group: Option<&str>) -> Result<Identity, String> {
+        certificates::authority(sharing_group)
+    }
+
+    fn private_key(&self, sharing_group: Option<&str>, kind: KeyKind) -> Result<Vec<u8>, String> {
+        certificates::private_key(sharing_group, kind)
     }
 }
 

@@ -14,6 +14,7 @@ pub mod addresses;
 pub mod bench;
 pub mod bench_routes;
 pub mod ceiling;
+mod certificates;
 pub mod content_files;
 pub mod described_settings;
 pub mod device;

@@ -134,6 +134,7 @@ fn routes_of(
             from: profile.addresses.first().copied().filter(|from| from.is_ipv4() == to.is_ipv4()),
             authority: server.authority.clone(),
             absolute: target == ProbeTarget::Proxy,
+            connects_only: server.tls || profile.secure_proxies.contains(&to),
         },
         target,
         credentials: !profile.credentials.is_empty(),

@@ -15,6 +15,7 @@ use crate::level::Level;
 use crate::miss_cause::MissCause;
 use crate::status::ByStatus;
 use crate::summary_stats::SummaryStats;
+use crate::tls::TlsStats;
 
 /// The status of nearly all replies; only other codes are counted separately.
 const USUAL_STATUS: u16 = 200;
@@ -166,6 +167,8 @@ pub struct Block {
     pub reads: CoarseHistogram,
     /// See `reads`.
     pub writes: CoarseHistogram,
+    /// TLS connections and tunnels.
+    pub tls: TlsStats,
 }
 
 fold_fields! {
@@ -173,7 +176,7 @@ fold_fields! {
         classes, offered_hits, offered_misses, missed, hit_since_transfer_ms, miss_since_transfer_ms, false_hits, kinds, request_kinds,
         unusual_status, other_replies, custom, auth_steps, authenticated, compounds, latency, range_gen, oid_gen,
         embedded, unique, ordinals, pages, req_size, errors, verified, retried, reused, late_us, skipped_launches, conn_ttl_us, conn_uses, closes,
-        pipeline_depth, cookies, dns, continue_us, validations, reads, writes;
+        pipeline_depth, cookies, dns, continue_us, validations, reads, writes, tls;
         xacts, waiting, conns, established, idle, populus
     }
 }

@@ -35,6 +35,7 @@ pub mod recorder;
 pub mod stall;
 pub mod status;
 pub mod summary_stats;
+pub mod tls;
 pub mod window;
 pub mod xacts;
 

@@ -4,12 +4,28 @@ use std::io::{self, IoSlice};
 use std::task::{Context, Poll};
 
 use polygraph_link::{Capture, Conn, IdleState, Nanos};
+use polygraph_tls::handshake::Handshake;
 
 /// A connection with its layers. Dropping it closes it.
 #[derive(Debug)]
-pub enum Channel<C> {
+pub enum Channel<C: Conn> {
     /// The connection of the link itself: messages travel in the clear.
     Plain(C),
+    /// TLS over another channel.
+    #[cfg(feature = "tls")]
+    Tls(Box<polygraph_tls::TlsConn<Channel<C>>>),
+}
+
+impl<C: Conn> Channel<C> {
+    /// The facts of the topmost TLS handshake, once after it is complete. With early data, that is when the first reply
+    /// has arrived.
+    pub fn take_handshake(&mut self) -> Option<Handshake> {
+        match self {
+            Channel::Plain(_) => None,
+            #[cfg(feature = "tls")]
+            Channel::Tls(conn) => conn.take_handshake(),
+        }
+    }
 }
 
 /// Calls a method of the topmost layer.
@@ -17,6 +33,8 @@ macro_rules! top {
     ($channel:expr, $conn:ident => $call:expr) => {
         match $channel {
             Channel::Plain($conn) => $call,
+            #[cfg(feature = "tls")]
+            Channel::Tls($conn) => $call,
         }
     };
 }

@@ -1,8 +1,15 @@
 //! What lies between HTTP messages and a connection of the event loop.
 //!
 //! Robots and origin servers exchange messages over a [`Channel`]. It is itself a [`polygraph_link::Conn`], so the code
-//! that reads and writes messages does not know which layers are below.
+//! that reads and writes messages does not know which layers are below. Each step between a fresh connection and the
+//! first message is a function here: [`tls::secure`] adds TLS, [`tunnel::connect`] asks a proxy for a tunnel. Who opens a
+//! connection calls them in the order of the layers.
+//!
+//! Without the feature `tls`, the types of [`tls`] exist, but no connection can have TLS.
 
 mod channel;
+pub mod tls;
+pub mod tunnel;
 
 pub use channel::Channel;
+pub use tunnel::TunnelFailure;

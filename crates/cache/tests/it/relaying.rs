@@ -259,3 +259,41 @@ fn configured_names_and_servers_are_found() {
     assert_eq!(client.ask(request("GET", "http://b.TST:8080/a", &[])).text(), "other");
     assert_eq!(client.ask(request("GET", "http://b.tst/a", &[])).status, 502);
 }
+
+#[test]
+fn tunnels_pass_bytes_in_both_directions() {
+    let (echo, link) = (new_address(), link());
+    let spawning = link.clone();
+    link.listen(echo, move |mut conn, _| {
+        spawning.spawn(async move {
+            while let Ok(piece) = conn.take().await
+                && !piece.is_empty()
+            {
+                send_all(&mut conn, &piece).await.unwrap();
+            }
+        });
+    });
+    let proxy = proxy_with(|config| config.idle_timeout = Duration::from_secs(5));
+    let mut client = Client::of(&proxy);
+    // The first bytes may follow the request at once.
+    client.send(format!("CONNECT {echo} HTTP/1.1\r\nHost: {echo}\r\n\r\nhello"));
+    advance(Duration::from_secs(1));
+    let big = "x".repeat(600_000);
+    client.send(&big[..200_000]);
+    advance(Duration::from_secs(1));
+    let received = String::from_utf8(client.read_to_end()).unwrap();
+    let (head, body) = received.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    assert!(body.starts_with("hello") && body.len() == 5 + 200_000, "{}", body.len());
+    assert_eq!((proxy.snapshot().tunnels, proxy.snapshot().rejected), (1, 0));
+}
+
+#[test]
+fn a_tunnel_to_nowhere_is_refused() {
+    let proxy = proxy();
+    let mut client = Client::of(&proxy);
+    let nowhere = new_address();
+    let reply = client.ask(format!("CONNECT {nowhere} HTTP/1.1\r\nHost: {nowhere}\r\n\r\n"));
+    assert!([502, 504].contains(&reply.status), "{reply:?}");
+    assert_eq!(proxy.snapshot().tunnels, 0);
+}

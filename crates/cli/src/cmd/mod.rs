@@ -6,6 +6,7 @@ pub mod agent;
 pub mod aka;
 pub mod bakeoff;
 pub mod bb;
+pub mod certs;
 pub mod check;
 pub mod client;
 pub mod compare;

@@ -11,6 +11,7 @@ use polygraph_plan::{BenchNeeds, Endpoint, Schedule, ServerGroup, Test, TestShar
 use polygraph_robot::{Field, Load, Profile, Rules, Server, Verify};
 use polygraph_runner::Failure;
 use polygraph_runner::environment::{Machine, WorkloadLoader};
+use polygraph_tls::pem::PemFile;
 use polygraph_traffic::{Behavior, Catalog, ContentKind, Distr, PopModel, Seed, Selector};
 
 use super::values::resolve;
@@ -91,7 +92,7 @@ pub fn of_options(
             Some(_) => Vec::new(),
             None => vec![resolve(authority)?],
         };
-        Ok(Server { authority: authority.to_owned(), addresses, direct: 0 })
+        Ok(Server { authority: authority.to_owned(), addresses, direct: 0, tls: false })
     });
     let known = parts.sizes.is_some();
     Ok(Test {
@@ -112,6 +113,7 @@ pub fn of_options(
         names: Vec::new(),
         text: String::new(),
         notes: Vec::new(),
+        device_tls: None,
         share: TestShare::default(),
     })
 }
@@ -136,6 +138,7 @@ pub fn servers_of_options(
         names: Vec::new(),
         text: String::new(),
         notes: Vec::new(),
+        device_tls: None,
         share: TestShare::default(),
     }
 }
@@ -214,7 +217,31 @@ impl ConfigOptions {
     pub fn test(&self, global_seed: u64, share_worlds: bool) -> Result<Option<Test>, Failure> {
         let Some(file) = &self.config else { return Ok(None) };
         let sharing = (self.share_worlds, share_worlds);
-        of_workload(file, &self.source, self.variant, sharing, global_seed).map(Some)
+        let mut test = of_workload(file, &self.source, self.variant, sharing, global_seed)?;
+        self.set_tls(&mut test).map_err(Failure::usage)?;
+        Ok(Some(test))
+    }
+
+    /// Applies the options about TLS.
+    fn set_tls(&self, test: &mut Test) -> Result<(), String> {
+        let mut authorities = Vec::new();
+        for path in &self.trust_ca {
+            let problem = |text: String| format!("--trust_ca {}: {text}", path.display());
+            let text = std::fs::read_to_string(path).map_err(|e| problem(e.to_string()))?;
+            let mut found = PemFile::parse(&text).map_err(problem)?.certificates;
+            if found.is_empty() {
+                return Err(problem("no certificate in it (BEGIN CERTIFICATE)".to_owned()));
+            }
+            authorities.append(&mut found);
+        }
+        if !authorities.is_empty() {
+            test.trust(&authorities).map_err(|text| format!("--trust_ca: {text}"))?;
+        }
+        if self.device_tls == Some(true) && test.robots.iter().any(|profile| profile.tls.is_empty()) {
+            return Err("--device_tls: the robots of the workload need `ssl_wraps`".to_owned());
+        }
+        test.device_tls = self.device_tls;
+        Ok(())
     }
 }
 

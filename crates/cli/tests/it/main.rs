@@ -43,6 +43,7 @@ mod simulate;
 mod sync;
 mod tcp_peer;
 mod time_wait;
+mod tls;
 mod try_run;
 mod usage;
 mod verdict_matrix;

@@ -152,6 +152,7 @@ impl Bench {
                 authority: origin.to_string(),
                 addresses: vec![self.elsewhere.unwrap_or(origin)],
                 direct: 0,
+                tls: false,
             }],
             direct: vec![direct],
             catalog: self.catalog.clone(),

@@ -365,29 +365,37 @@ macro_rules! record_table {
 
         /// TLS settings.
         SslWrap {
-            /// Selector of `SSLv2`, `SSLv3`, `TLSv1` and `any`.
+            /// Selector of `TLSv1.2`, `TLSv1.3`, and `any` for both; sticky.
             protocols: Selector<String, Tree> = Default::Strs(&["any"]),
-            /// Cipher specifications, a flat selector.
+            /// Cipher suites in order of preference: names of IANA or OpenSSL that are separated by colons, or `ALL`. A flat selector of such lists; sticky.
             ciphers: Selector<String, Flat> = Default::Strs(&["ALL"]),
-            /// File with the certificate of an authority, for checking peers and for signing generated certificates.
+            /// Groups for the key exchange in order of preference, for example `x25519`, `secp256r1` or `X25519MLKEM768`; empty: those of the library.
+            groups: Vec<String>,
+            /// Application protocols that are offered or accepted, in order of preference (ALPN), for example `http/1.1`; empty: none.
+            alpn: Vec<String>,
+            /// File with certificates of authorities, in PEM. Robots check peers against them. A server signs generated certificates with the first one, whose private key must be in the file, and checks client certificates against them.
             root_certificate: Option<String>,
-            /// Files with certificate and key, assigned to agents in turn, sticky; excludes generate_certificates.
+            /// Files with certificate chain and private key, in PEM, assigned to agents in turn, sticky; excludes generate_certificates. Robot: client certificates. Server: the certificates of servers.
             certificates: Vec<String>,
-            /// Whether certificates are generated; undefined: servers generate them.
+            /// Whether certificates are generated; undefined: servers without `certificates` generate them, one for each name that a client asks for. Robots cannot generate them.
             generate_certificates: Option<bool>,
-            /// Selector of key sizes; at least 384 bits.
-            rsa_key_sizes: Selector<Size, Tree> = Default::Sizes(&[128]),
+            /// Selector of the sizes of generated RSA keys: 2048, 3072 or 4096 bits; sticky.
+            rsa_key_sizes: Selector<Size, Tree> = Default::Sizes(&[256]),
+            /// Selector of the kinds of generated keys: `RSA`, `ECDSA-P256` and `Ed25519`; sticky.
+            key_types: Selector<String, Tree> = Default::Strs(&["RSA"]),
             /// File with settings of certificate requests.
             ssl_config_file: Option<String>,
-            /// Agents of a group share generated certificates; a name that starts with `/` is a path prefix.
+            /// Agents of a group share generated authorities and keys; a name that starts with `/` is the prefix of files that keep them for later runs.
             sharing_group: Option<String>,
-            /// Probability (0..1) of trying to resume a session.
+            /// Robot: probability (0..1) of trying to resume a session.
             session_resumption: f64 = Default::Float(0.0),
-            /// Number of sessions kept per agent; undefined: no limit; 0: none.
+            /// Number of sessions kept per agent; 0: none. Undefined: robots have no limit, and servers keep none but issue tickets, which all servers of the test accept.
             session_cache: Option<i32>,
-            /// Whether robots check certificates; undefined: they do if there is a root_certificate.
+            /// Robot: whether first requests of resumed sessions are sent before the handshake is complete (0-RTT). Server: whether such requests are accepted; needs `session_cache`.
+            early_data: bool = Default::Bool(false),
+            /// Robot: whether certificates are checked; undefined: if there is a root_certificate. Server: whether clients need a certificate.
             verify_peer_certificate: Option<bool>,
-            /// Sticky probability (0..1) of allowing compression; undefined: the library decides.
+            /// Compression does not exist any more; only 0 is possible.
             compression: Option<f64>,
         }
 

@@ -9,7 +9,9 @@ use crate::types::{Goal, MembershipMap, Robot, SslWrap};
 use crate::value::{Record, Value};
 use crate::workload::{Checks, RecordContext};
 
-pub(super) const TLS_PROTOCOLS: &[&str] = &["SSLv2", "SSLv3", "TLSv1", "any"];
+pub(super) const TLS_PROTOCOLS: &[&str] = &["TLSv1.2", "TLSv1.3", "any"];
+/// Names of earlier versions, which are not supported.
+const OLD_TLS_PROTOCOLS: &[&str] = &["SSLv2", "SSLv3", "TLSv1", "TLSv1.0", "TLSv1.1"];
 
 /// Checks the records below a robot.
 pub fn of_robot(robot: &Robot, used: &UsedRecord, checks: &mut Checks<'_>) {
@@ -123,13 +125,23 @@ pub fn ssl_wrap(wrap: &SslWrap, record: &Record, around: Option<Span>, checks: &
             format!("\"{word}\" is not a possible value of `protocols`"),
         )
         .note(format!("the possible values are {}", quoted_list(TLS_PROTOCOLS)));
-        if let Some(guess) = closest(word, TLS_PROTOCOLS.iter().copied()) {
+        if OLD_TLS_PROTOCOLS.contains(&word.as_str()) {
+            finding = finding.help(format!(
+                "{word} is obsolete and insecure; write \"any\" for the versions of today, \"TLSv1.2\" for the oldest of them"
+            ));
+        } else if let Some(guess) = closest(word, TLS_PROTOCOLS.iter().copied()) {
             finding = finding.help(format!("did you mean \"{guess}\"?"));
         }
         checks.push(finding);
     }
-    if wrap.rsa_key_sizes.values().any(|size| size.0 < 48) {
-        bad(checks, Code::BadPart, "rsa_key_sizes", "an RSA key must have at least 384 bits".to_owned());
+    if wrap.rsa_key_sizes.values().any(|size| ![256, 384, 512].contains(&size.0)) {
+        let text = "an RSA key must have 2048, 3072 or 4096 bits (write `2048bit`)".to_owned();
+        bad(checks, Code::BadPart, "rsa_key_sizes", text);
+    }
+    if wrap.compression.is_some_and(|prob| prob > 0.0) {
+        let text =
+            "TLS has no compression any more, because it gives secrets away; remove the field".to_owned();
+        bad(checks, Code::BadPart, "compression", text);
     }
     if !wrap.certificates.is_empty() && wrap.generate_certificates == Some(true) {
         let text = "existing certificates and generated ones exclude each other".to_owned();

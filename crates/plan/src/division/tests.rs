@@ -9,6 +9,8 @@ use polygraph_traffic::files::Files;
 use proptest::prelude::*;
 use serde::Deserialize;
 
+use polygraph_tls::settings::{Identity, KeyKind};
+
 use super::*;
 use crate::lower::{Environment, lower};
 
@@ -29,6 +31,18 @@ impl Environment for Nothing {
         Err("none".to_owned())
     }
     fn resolve(&self, _: &str, _: u16) -> Result<SocketAddr, String> {
+        Err("none".to_owned())
+    }
+    fn tls(&self) -> Result<(), String> {
+        Err("none".to_owned())
+    }
+    fn pem(&self, _: &str) -> Result<String, String> {
+        Err("none".to_owned())
+    }
+    fn authority(&self, _: Option<&str>) -> Result<Identity, String> {
+        Err("none".to_owned())
+    }
+    fn private_key(&self, _: Option<&str>, _: KeyKind) -> Result<Vec<u8>, String> {
         Err("none".to_owned())
     }
 }

@@ -70,6 +70,7 @@ impl<'a> VisibleServers<'a> {
         let behind = self.behind.get(&key).cloned().unwrap_or_default();
         let groups: Option<Vec<usize>> =
             behind.iter().map(|address| self.groups.get(address).copied()).collect();
+        let tls = self.tls_of(groups.as_deref().unwrap_or_default(), name, found);
         let direct = match groups {
             Some(groups) if !groups.is_empty() => self.direct(&groups),
             _ if name.new_prob.is_some() => 0,
@@ -86,9 +87,27 @@ impl<'a> VisibleServers<'a> {
             None => behind,
         };
         let position = self.servers.len();
-        self.servers.push(Server { authority: authority(&name.addr), addresses, direct });
+        self.servers.push(Server { authority: authority(&name.addr), addresses, direct, tls });
         self.known.insert((key, resolves), position);
         position
+    }
+
+    /// Whether the visible server at this position has TLS.
+    pub fn has_tls(&self, position: usize) -> bool {
+        self.servers.get(position).is_some_and(|server| server.tls)
+    }
+
+    /// Whether a name with servers of these groups behind it has TLS.
+    fn tls_of(&self, groups: &[usize], name: &VisibleName, found: &mut Lowering<'_>) -> bool {
+        let secure = |group: &&usize| !self.workload.servers[**group].agent.ssl_wraps.is_empty();
+        let count = groups.iter().filter(secure).count();
+        if count > 0 && count < groups.len() {
+            found.wrong(format!(
+                "some of the servers behind {} have `ssl_wraps` and others have none",
+                name.addr
+            ));
+        }
+        count > 0
     }
 
     /// The position of the content selector of a name with servers of these groups behind it.

@@ -9,6 +9,7 @@
 //! * `maps`: the servers as robots see them: names, addresses, contents.
 //! * `robots`, `servers`: agents.
 //! * `ranges`: what range requests ask for.
+//! * `tls`: TLS of robots and servers.
 //! * `schedule`: the phases, and when the working set freezes.
 
 mod contents;
@@ -19,6 +20,7 @@ mod schedule;
 mod servers;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 pub(crate) use robots::WORKER;
 
@@ -33,6 +35,7 @@ use polygraph_pgl::value::{Shape, TableBin};
 use polygraph_pgl::{Compat, Workload};
 use polygraph_robot::{Field, Rules, Verify};
 use polygraph_stats::StatusScope;
+use polygraph_tls::settings::{Identity, KeyKind};
 use polygraph_traffic::files::Files;
 use polygraph_traffic::headers::{HeaderChoice, HeaderRule};
 use polygraph_traffic::table::{Bin, DistributionTable};
@@ -87,6 +90,30 @@ pub trait Environment {
     /// # Errors
     /// If the host has no address.
     fn resolve(&self, host: &str, port: u16) -> Result<SocketAddr, String>;
+
+    /// Whether TLS can be used.
+    ///
+    /// # Errors
+    /// If this program was built without TLS.
+    fn tls(&self) -> Result<(), String>;
+
+    /// The text of a file with certificates and keys.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    fn pem(&self, path: &str) -> Result<String, String>;
+
+    /// The authority that signs generated certificates. The same `sharing_group` always has the same one.
+    ///
+    /// # Errors
+    /// If it cannot be made or stored.
+    fn authority(&self, sharing_group: Option<&str>) -> Result<Identity, String>;
+
+    /// The private key (PKCS #8) of generated certificates. The same `sharing_group` always has the same one of each kind.
+    ///
+    /// # Errors
+    /// If it cannot be made or stored.
+    fn private_key(&self, sharing_group: Option<&str>, kind: KeyKind) -> Result<Vec<u8>, String>;
 }
 
 /// The state of lowering: errors and notes so far, and the environment.
@@ -161,11 +188,11 @@ pub fn lower(
     let robots: Vec<_> = workload
         .robots
         .iter()
-        .map(|robot| Arc::new(robots::profile(robot, &mut visible, &mut found)))
+        .map(|robot| Arc::new(robots::profile(robot, workload, &mut visible, &mut found)))
         .collect();
     let embeds = robots.iter().any(|profile| profile.embed_recur > 0.0)
         && catalog.contents.iter().any(|content| content.embeds.is_some());
-    let servers = servers::servers(workload, &visible, &mut found);
+    let servers = servers::servers(workload, &visible, seed, &mut found);
     let names = visible.names();
     let rules = match workload.compat {
         None | Some(Compat::None) => Rules::Device,
@@ -209,6 +236,7 @@ pub fn lower(
             names,
             text: String::new(),
             notes,
+            device_tls: None,
             share: TestShare::default(),
         })
     } else {
@@ -221,12 +249,10 @@ fn rest(workload: &Workload, found: &mut Lowering<'_>) {
     if workload.robots.is_empty() && workload.servers.is_empty() {
         found.wrong("the workload has neither robots nor servers");
     }
-    for proxy in &workload.proxies {
+    if !workload.proxies.is_empty() {
         // The device under test answers at these addresses; robots have settings of their own for it.
-        found.unless(proxy.agent.ssl_wraps.is_empty(), "TLS (`ssl_wraps` of a Proxy)");
         found.note("the device under test replaces the Proxy agents, so none are started");
     }
-    found.unless(workload.ssl_wraps.is_empty(), "TLS (a SslWrap)");
     found.unless(workload.membership_maps.is_empty(), "a MembershipMap");
     if !workload.net_pipes.is_empty() {
         found.note("`NetPipe` has no effect: the network must delay and drop packets itself (see `polygraph net wan`)");
@@ -241,7 +267,7 @@ fn rest(workload: &Workload, found: &mut Lowering<'_>) {
 /// The common fields of agents, besides those that robots and servers read.
 fn agent(agent: &Agent, found: &mut Lowering<'_>) {
     let default = Agent::default();
-    only_defaults!(found, "Robot or Server", agent, default, [ssl_wraps world]);
+    only_defaults!(found, "Robot or Server", agent, default, [world]);
     found.unless(says_nothing(&agent.socket), "`socket` of a Robot or Server");
 }
 

@@ -1,9 +1,10 @@
 //! Robots: from the fields of a `Robot` to a profile.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use polygraph_link::nanos;
+use polygraph_pgl::Workload;
 use polygraph_pgl::types::{DnsResolver, Robot, Session as PglSession};
 use polygraph_robot::settings::{Dns, Expect, Load, Profile, Session};
 use polygraph_traffic::{Behavior, Distr, Method, RequestKind, Selector};
@@ -13,7 +14,7 @@ use super::contents::{kinds, methods, popularity, request_kinds};
 use super::maps::VisibleServers;
 use super::{
     Lowering, agent, custom_scope, distr, headers, hosts, maybe, only_defaults, ranges,
-    requests_per_connection, says_nothing, versions,
+    requests_per_connection, says_nothing, tls, versions,
 };
 
 /// The default port of name servers.
@@ -29,7 +30,12 @@ pub(crate) const WORKER: &str = "0";
 ///
 /// `xact_think` has no effect on robots, and the old names `proxies` and `put_contents` are resolved by the
 /// checks of the language. `passive_ftp` concerns FTP URLs only, which no server supports.
-pub fn profile(robot: &Robot, visible: &mut VisibleServers<'_>, found: &mut Lowering<'_>) -> Profile {
+pub fn profile(
+    robot: &Robot,
+    workload: &Workload,
+    visible: &mut VisibleServers<'_>,
+    found: &mut Lowering<'_>,
+) -> Profile {
     let default = Robot::default();
     agent(&robot.agent, found);
     only_defaults!(found, "Robot", robot, default, [
@@ -55,6 +61,12 @@ pub fn profile(robot: &Robot, visible: &mut VisibleServers<'_>, found: &mut Lowe
         .collect();
     let addresses: Vec<IpAddr> = robot.agent.addresses.0.iter().filter_map(|addr| addr.host.ip()).collect();
     let foreign = robot.interests.prob("foreign");
+    let secure_proxies = secure_proxies(&proxies, workload);
+    let tls = tls::of_robot(&robot.agent, workload, found);
+    let needs_tls = !secure_proxies.is_empty() || origins.iter().any(|&(server, _)| visible.has_tls(server));
+    if needs_tls && tls.is_empty() {
+        found.wrong("robots whose servers or proxies have `ssl_wraps` need `ssl_wraps` of their own");
+    }
     Profile {
         name: robot.agent.kind.clone().unwrap_or_else(|| "Robot".to_owned()),
         count: addresses.len(),
@@ -63,6 +75,8 @@ pub fn profile(robot: &Robot, visible: &mut VisibleServers<'_>, found: &mut Lowe
         behavior: behavior(robot, found),
         origins: Selector::weighted(origins),
         proxies,
+        secure_proxies,
+        tls,
         embed_recur: robot.embed_recur,
         container_tags: robot.container_tags.clone(),
         http_minor: versions(&robot.agent),
@@ -94,6 +108,16 @@ pub fn profile(robot: &Robot, visible: &mut VisibleServers<'_>, found: &mut Lowe
         dns,
         custom_scope: custom_scope(&robot.agent),
     }
+}
+
+/// The proxies of a robot to which it uses TLS: those that a Proxy with `ssl_wraps` describes.
+fn secure_proxies(proxies: &[SocketAddr], workload: &Workload) -> Vec<SocketAddr> {
+    let with_tls = workload.proxies.iter().filter(|proxy| !proxy.agent.ssl_wraps.is_empty());
+    let known: Vec<_> = with_tls
+        .flat_map(|proxy| &proxy.agent.addresses.0)
+        .filter_map(|addr| Some(SocketAddr::new(addr.host.ip()?, addr.port?)))
+        .collect();
+    proxies.iter().copied().filter(|proxy| known.contains(proxy)).collect()
 }
 
 /// A limit as a count. The checks of the language have refused negative ones.

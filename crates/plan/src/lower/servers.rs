@@ -5,12 +5,13 @@ use polygraph_origin::settings::{Cookies, Redirects, ServerProfile};
 use polygraph_pgl::Workload;
 use polygraph_pgl::types::{Agent, Server};
 
-use polygraph_traffic::Distr;
+use polygraph_traffic::{Distr, Seed, Selector};
 
 use super::contents::{kinds, popularity};
 use super::maps::VisibleServers;
 use super::{
-    Lowering, agent, custom_scope, headers, maybe, only_defaults, requests_per_connection, sockets, versions,
+    Lowering, agent, custom_scope, headers, maybe, only_defaults, requests_per_connection, sockets, tls,
+    versions,
 };
 use crate::test::{self, Endpoint, ServerGroup};
 
@@ -18,12 +19,17 @@ use crate::test::{self, Endpoint, ServerGroup};
 pub fn servers(
     workload: &Workload,
     visible: &VisibleServers<'_>,
+    seed: Seed,
     found: &mut Lowering<'_>,
 ) -> Vec<ServerGroup> {
     let servers = |server: &Server| {
         let addresses = sockets(&server.agent.addresses.0, "addresses", found);
         let site = |listen| Endpoint { listen, names: visible.names_of(listen) };
-        ServerGroup { farm: farm(server, found), sites: addresses.into_iter().map(site).collect() }
+        let farm = ServerProfile {
+            tls: tls::of_server(&server.agent, workload, seed, found),
+            ..farm(server, found)
+        };
+        ServerGroup { farm, sites: addresses.into_iter().map(site).collect() }
     };
     workload.servers.iter().map(servers).collect()
 }
@@ -66,6 +72,7 @@ fn farm(server: &Server, found: &mut Lowering<'_>) -> ServerProfile {
         continue_prob: server.req_body_allowed,
         headers: headers(&server.agent.http_headers),
         custom_scope: custom_scope(&server.agent),
+        tls: Selector::default(),
     }
 }
 

@@ -9,6 +9,9 @@ use polygraph_origin::settings::{Cookies, Redirects};
 use polygraph_pgl::render::Style;
 use polygraph_pgl::{DiskLoader, MemoryLoader, Options, Workload, compile};
 use polygraph_robot::settings::{Dns, Expect, Load, Profile, Rules, Session};
+use polygraph_tls::names::Version;
+use polygraph_tls::pem;
+use polygraph_tls::settings::{Identity, KeyKind};
 use polygraph_traffic::content::{BodySource, Embeds, Encodings, Injected, Injection};
 use polygraph_traffic::files::{File, Files};
 use polygraph_traffic::headers::{HeaderChoice, HeaderRule};
@@ -59,6 +62,30 @@ impl Environment for Fake {
             "known.tst" => Ok(SocketAddr::from(([10, 9, 9, 9], port))),
             _ => Err(format!("{host} has no address")),
         }
+    }
+
+    fn tls(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn pem(&self, path: &str) -> Result<String, String> {
+        match path {
+            "gone" => Err("gone is gone".to_owned()),
+            "root.pem" => Ok(pem::text("CERTIFICATE", b"root")),
+            _ => Ok(pem::identity_text(&Identity {
+                chain: vec![path.as_bytes().to_vec()],
+                key: b"key".to_vec(),
+            })),
+        }
+    }
+
+    fn authority(&self, group: Option<&str>) -> Result<Identity, String> {
+        let name = group.unwrap_or_default().as_bytes().to_vec();
+        Ok(Identity { chain: vec![name], key: b"key".to_vec() })
+    }
+
+    fn private_key(&self, _: Option<&str>, kind: KeyKind) -> Result<Vec<u8>, String> {
+        Ok(kind.name().into_bytes())
     }
 }
 
@@ -612,7 +639,6 @@ fn rules_of_another_version_are_adopted_with_all_that_follows() {
 #[test]
 fn what_cannot_be_run_is_named() {
     let cases = [
-        ("SslWrap W = { ciphers = [ \"ALL\" ]; }; S.ssl_wraps = [ W ];", "`ssl_wraps`"),
         ("R.socket.nagle = true;", "`socket`"),
         ("R.socks_proxies = [ '10.0.0.9:1080' ];", "`socks_proxies`"),
         ("R.ftp_proxies = [ '10.0.0.9:1080' ];", "`ftp_proxies`"),
@@ -639,10 +665,6 @@ fn what_cannot_be_run_is_named() {
             "R.session = { busy_period.duration = 1min; idle_period_duration = exp(1min); heartbeat_notif_rate = 1/sec; };",
             "`heartbeat_notif_rate`",
         ),
-        (
-            "SslWrap W = { ciphers = [ \"ALL\" ]; }; Proxy X = { addresses = [ '10.0.0.9:80' ]; ssl_wraps = [ W ]; }; use(X);",
-            "Proxy",
-        ),
     ];
     for (more, words) in cases {
         let workload = workload(&program(more));
@@ -652,6 +674,77 @@ fn what_cannot_be_run_is_named() {
         };
         assert!(all.iter().any(named), "{more}: {all:?}");
         assert!(all.iter().all(|obstacle| matches!(obstacle, LowerError::Unsupported(_))), "{more}: {all:?}");
+    }
+}
+
+#[test]
+fn tls_is_adopted() {
+    let both = "S.ssl_wraps = [ W ]; R.ssl_wraps = [ W ];";
+    let test = adopted(&format!("SslWrap W; {both}"));
+    let (client, server) = (&test.robots[0].tls.items()[0], &test.servers[0].farm.tls.items()[0]);
+    assert!(test.field.servers.iter().all(|server| server.tls));
+    assert_eq!(test.field.servers[0].scheme(), "https://");
+    assert_eq!((client.verify, client.resumption, client.cache), (false, 0.0, None));
+    assert_eq!(server.keys.items(), [b"RSA-2048".to_vec()]);
+    assert!(server.ticket_secret.is_some() && server.authority.is_some() && server.cache == 0);
+    let test = adopted(&format!(
+        "SslWrap W = {{ protocols = [ \"TLSv1.3\" ]; ciphers = [ \"TLS_AES_128_GCM_SHA256\" ]; groups = [ \"x25519\" ]; \
+         key_types = [ \"RSA\": 50%, \"Ed25519\" ]; rsa_key_sizes = [ 3072bit ]; root_certificate = \"ca.pem\"; \
+         session_resumption = 70%; session_cache = 9; early_data = yes; verify_peer_certificate = yes; }}; {both}"
+    ));
+    let (client, server) = (&test.robots[0].tls.items()[0], &test.servers[0].farm.tls.items()[0]);
+    assert!(client.verify && client.early_data && client.roots == [b"ca.pem".to_vec()]);
+    assert_eq!((client.resumption, client.cache, server.cache), (0.7, Some(9), 9));
+    assert_eq!(client.offer.ciphers.items(), [vec![0x1301]]);
+    assert_eq!(
+        (&client.offer.groups[..], client.offer.versions.items()),
+        (&[0x1d][..], &[vec![Version::Tls13]][..])
+    );
+    assert_eq!(server.keys.items(), [b"RSA-3072".to_vec(), b"Ed25519".to_vec()]);
+    assert_eq!((server.client_roots.len(), server.early_data > 0, server.ticket_secret), (1, true, None));
+    // A proxy with TLS.
+    let proxy = "SslWrap W; R.ssl_wraps = [ W ]; Proxy X = { addresses = [ '10.0.0.9:443' ]; ssl_wraps = [ W ]; }; use(X);\
+         R.http_proxies = [ '10.0.0.9:443', '10.0.0.9:80' ];";
+    let test = adopted(proxy);
+    assert_eq!(test.robots[0].secure_proxies, [SocketAddr::from(([10, 0, 0, 9], 443))]);
+    assert!(!test.field.servers[0].tls);
+}
+
+#[test]
+fn contradictory_tls_is_refused() {
+    let cases = [
+        ("SslWrap W; S.ssl_wraps = [ W ];", "`ssl_wraps` of their own"),
+        (
+            "SslWrap W = { ciphers = [ \"RC4-MD5\" ]; }; S.ssl_wraps = [ W ]; R.ssl_wraps = [ W ];",
+            "write \"ALL\"",
+        ),
+        ("SslWrap W = { groups = [ \"x\" ]; }; S.ssl_wraps = [ W ]; R.ssl_wraps = [ W ];", "`groups`"),
+        (
+            "SslWrap W = { key_types = [ \"DSA\" ]; }; S.ssl_wraps = [ W ]; R.ssl_wraps = [ W ];",
+            "`key_types`",
+        ),
+        ("SslWrap W = { root_certificate = \"gone\"; }; R.ssl_wraps = [ W ];", "gone is gone"),
+        (
+            "SslWrap W = { root_certificate = \"root.pem\"; }; S.ssl_wraps = [ W ]; R.ssl_wraps = [ W ];",
+            "private key",
+        ),
+        (
+            "SslWrap W = { certificates = [ \"root.pem\" ]; }; S.ssl_wraps = [ W ]; R.ssl_wraps = [ W ];",
+            "append the key",
+        ),
+        ("SslWrap W = { generate_certificates = yes; }; R.ssl_wraps = [ W ];", "robots cannot generate"),
+        (
+            "SslWrap W = { generate_certificates = no; }; S.ssl_wraps = [ W ]; R.ssl_wraps = [ W ];",
+            "needs `certificates`",
+        ),
+        (
+            "SslWrap W = { early_data = yes; session_cache = 0; }; S.ssl_wraps = [ W ]; R.ssl_wraps = [ W ];",
+            "`session_cache`",
+        ),
+    ];
+    for (more, words) in cases {
+        let all = lower(&workload(&program(more)), "test", Seed(1), &Fake).err().unwrap_or_default();
+        assert!(all.iter().any(|obstacle| obstacle.to_string().contains(words)), "{more}: {all:?}");
     }
 }
 

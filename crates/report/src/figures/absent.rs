@@ -1,14 +1,14 @@
 //! Names of the original's figures that do not exist here, and why.
 
 /// First parts of names, and why there are no such figures.
-pub const ABSENT: [(&str, &str); 22] = [
+pub const ABSENT: [(&str, &str); 19] = [
     ("icp", "robots do not send ICP queries"),
     ("socks", "robots do not use SOCKS"),
-    ("ssl", "connections are not encrypted yet"),
     ("ftp", "there is no FTP"),
-    ("connect", "there are no CONNECT tunnels yet"),
-    ("tunneled", "there are no CONNECT tunnels yet"),
-    ("compound.connect_plus_one", "there are no CONNECT tunnels yet"),
+    (
+        "compound.connect_plus_one",
+        "CONNECT belongs to the set-up of a connection: see ssl.rptm and ssl.ready_rptm",
+    ),
     ("compound.auth.ntlm", "the only schemes are Basic and Digest"),
     ("compound.auth.negotiate", "the only schemes are Basic and Digest"),
     ("compound.auth.kerberos", "the only schemes are Basic and Digest"),

@@ -3,7 +3,7 @@
 use polygraph_stats::{Class, ErrorKind};
 
 use super::table::{FigureTable, PERCENTILES};
-use super::{Unit, detail, error_count, percent, ratio, transactions};
+use super::{Unit, detail, error_count, percent, ratio, tls, transactions};
 
 const HIT: &[Class] = &[Class::Hit];
 const NOT_HIT: &[Class] = &[Class::Miss, Class::Uncachable];
@@ -87,6 +87,7 @@ pub(super) fn dotted(table: &mut FigureTable) {
     transactions::classes(table);
     levels(table);
     transactions::exchange(table);
+    tls::tls(table);
     detail::authentication(table);
     detail::latency(table);
     detail::choice(table);

@@ -1,12 +1,14 @@
 //! Tables of kinds of requests and content, pages, connections and validations; empty tables are left out.
 
 use polygraph_stats::{Class, CloseKind};
+use polygraph_tls::names::{cipher_name, group_name};
 
 use super::table::{Table, columns, row};
 use super::tables::caption;
 use super::view::View;
 use crate::correctness::Correctness;
 use crate::facts::RunFacts;
+use crate::figures::tls::version_name;
 use crate::figures::{SPECIAL, value};
 use crate::misses::MissExplanation;
 use crate::scope::Scope;
@@ -266,6 +268,59 @@ pub fn exchange(view: &View<'_>) -> Option<Table> {
     );
     (!rows.is_empty()).then(|| Table {
         caption: caption("Connections, name look-ups and cookies", view),
+        head: columns(&["", "count", ""]),
+        rows,
+        ..Table::default()
+    })
+}
+
+/// TLS handshakes and what they agreed on, transactions over TLS, and tunnels.
+pub fn tls(view: &View<'_>) -> Option<Table> {
+    let scope = view.scope;
+    let tls = &scope.block.tls;
+    let figure = |name: &str| value(name, scope);
+    let mut rows = Vec::new();
+    let times = |name: &str| {
+        let of = |leaf: &str| ms(figure(&format!("{name}.{leaf}")));
+        format!("mean {}, p95 {}", of("mean"), of("p95"))
+    };
+    for (text, name, count) in [
+        ("full handshakes", "ssl.handshake.full", tls.full_us.count()),
+        ("resumed handshakes", "ssl.handshake.resumed", tls.resumed_us.count()),
+        ("resumed with early data (0-RTT)", "ssl.handshake.early", tls.early_us.count()),
+        (
+            "transactions over TLS, with the set-up of connections",
+            "ssl.rptm",
+            tls.transactions.rptm_us.count(),
+        ),
+        ("the same without it", "ssl.ready_rptm", tls.ready_rptm_us.count()),
+        ("tunnels (CONNECT)", "connect.rptm", tls.connects.rptm_us.count()),
+        ("transactions through tunnels", "tunneled.rptm", tls.tunneled.rptm_us.count()),
+    ] {
+        if count > 0 {
+            rows.push(row(text, [number(Some(count as f64), 0), times(name)]));
+        }
+    }
+    let codes = [
+        (&tls.versions, version_name as fn(u16) -> Option<&'static str>),
+        (&tls.ciphers, cipher_name),
+        (&tls.groups, group_name),
+    ];
+    for (counts, name) in codes {
+        let all = counts.sum() as f64;
+        for (code, n) in counts.iter() {
+            let text = name(code).map_or_else(|| format!("{code:#06x}"), str::to_owned);
+            rows.push(row(&text, [number(Some(n as f64), 0), share(n as f64, all)]));
+        }
+    }
+    for (issuer, n) in tls.issuers.iter() {
+        rows.push(row(
+            &format!("certificates issued by {issuer}"),
+            [number(Some(n as f64), 0), String::new()],
+        ));
+    }
+    (!rows.is_empty()).then(|| Table {
+        caption: caption("TLS and tunnels", view),
         head: columns(&["", "count", ""]),
         rows,
         ..Table::default()

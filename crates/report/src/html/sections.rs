@@ -178,6 +178,7 @@ fn connections(facts: &RunFacts, view: Option<&View<'_>>) -> Section {
     .with(view.and_then(tables::connections))
     .with(view.and_then(request_tables::closes))
     .with(view.and_then(request_tables::exchange))
+    .with(view.and_then(request_tables::tls))
     .with([charts::levels(facts), charts::reuse(facts)].into_iter().flatten())
 }
 
@@ -250,6 +251,7 @@ fn scopes(facts: &RunFacts) -> Section {
             tables::connections(view),
             request_tables::closes(view),
             request_tables::exchange(view),
+            request_tables::tls(view),
         ];
         Part::Fold {
             id: String::new(),

@@ -8,7 +8,8 @@ use std::net::SocketAddr;
 pub struct Hop {
     /// The address to which the robot connects: that of the proxy, of the device, or of the server.
     pub address: SocketAddr,
-    /// The visible server for which alone the connection is; `None` if requests for all servers at the address can use it.
+    /// The visible server for which alone the connection is, because TLS ends there; `None` if requests for all servers at the
+    /// address can use it.
     pub server: Option<u32>,
 }
 

@@ -11,13 +11,14 @@ use polygraph_transport::Channel;
 use rustc_hash::FxHashMap;
 
 use super::hop::Hop;
+use super::layers::{SecureRobots, SetUp, add_layers};
 use super::wait_queue::{WaitEnd, WaitQueue};
 use crate::context::{GroupContext, RobotContext};
 use crate::failure::{Incomplete, TransactionFailure};
 
 /// A connection that a transaction uses, or that is idle in a robot's pool.
 #[derive(Debug)]
-pub struct PooledConnection<C> {
+pub struct PooledConnection<C: Conn> {
     /// The connection, with the layers that messages need.
     pub conn: Channel<C>,
     /// Number of requests sent on it.
@@ -28,15 +29,24 @@ pub struct PooledConnection<C> {
     pub number: u64,
     /// Whether something was sent on it, which shows that it is established.
     pub established: bool,
+    /// The time that its set-up took, until a transaction is charged with it.
+    pub set_up: Option<SetUp>,
     opened: Nanos,
     idle_since: Nanos,
     /// The peer.
     hop: Hop,
 }
 
+impl<C: Conn> PooledConnection<C> {
+    /// How it was closed at `now`, its lifetime in microseconds, and the number of requests.
+    fn ending(&self, kind: CloseKind, now: Nanos) -> (CloseKind, u64, u64) {
+        (kind, (now - self.opened).as_micros(), u64::from(self.uses))
+    }
+}
+
 /// The connections of one robot.
 #[derive(Debug)]
-struct RobotConnections<C> {
+struct RobotConnections<C: Conn> {
     /// Number of open connections, busy and idle.
     open: u32,
     /// The robot's session is idle until then.
@@ -47,7 +57,7 @@ struct RobotConnections<C> {
 
 /// The connections of all robots of a group.
 #[derive(Debug)]
-pub struct ConnectionPool<C> {
+pub struct ConnectionPool<C: Conn> {
     robots: RefCell<Vec<RobotConnections<C>>>,
     /// Transactions that wait for a connection, by robot.
     queues: RefCell<FxHashMap<usize, Rc<WaitQueue>>>,
@@ -55,6 +65,8 @@ pub struct ConnectionPool<C> {
     open: Cell<usize>,
     /// Number of connections that were opened so far.
     opened: Cell<u64>,
+    /// The TLS of the robots.
+    tls: RefCell<SecureRobots>,
 }
 
 impl<C: Conn> ConnectionPool<C> {
@@ -66,6 +78,7 @@ impl<C: Conn> ConnectionPool<C> {
             queues: RefCell::default(),
             open: Cell::new(0),
             opened: Cell::new(0),
+            tls: RefCell::default(),
         }
     }
 
@@ -105,8 +118,12 @@ impl<C: Conn> ConnectionPool<C> {
         loop {
             if self.has_room(cx) {
                 // The next waiter must not keep waiting for a slot that this transaction could not use.
-                let opened = self.open_new(cx, hop).inspect_err(|_| self.wake_waiter(cx.robot));
-                return Ok(opened?);
+                let opened = self.open_new(cx, hop).inspect_err(|_| self.wake_waiter(cx.robot))?;
+                if !cx.is_secure(hop) {
+                    return Ok(opened);
+                }
+                // A set-up is rare and its state is large, so it is boxed.
+                return Ok(Box::pin(self.set_up(cx, opened, deadline)).await?);
             }
             if self.is_session_idle(cx) {
                 return Err(Incomplete::Cancelled);
@@ -223,10 +240,34 @@ impl<C: Conn> ConnectionPool<C> {
             use_limit: drawn.trunc().clamp(1.0, f64::from(u32::MAX)) as u32,
             number: self.opened.get(),
             established: false,
+            set_up: None,
             opened,
             idle_since: opened,
             hop,
         }))
+    }
+
+    /// Adds the layers that the first request on a new connection needs.
+    async fn set_up<L: Link<Conn = C>>(
+        &self,
+        cx: RobotContext<'_, L>,
+        connection: Box<PooledConnection<C>>,
+        deadline: Option<Nanos>,
+    ) -> Result<Box<PooledConnection<C>>, TransactionFailure> {
+        let plain = *connection;
+        let opened = plain.opened;
+        match add_layers(cx, plain.conn, plain.hop, &self.tls, deadline).await {
+            Ok(conn) => {
+                let ended = cx.now();
+                cx.recorder.with(|block| block.established.enter(ended));
+                let set_up = Some(SetUp { started: opened, ended });
+                Ok(Box::new(PooledConnection { conn, established: true, set_up, ..plain }))
+            }
+            Err(failure) => {
+                self.forget(cx, false, None, cx.now());
+                Err(TransactionFailure { started: Some(opened), ..failure })
+            }
+        }
     }
 
     /// Keeps the connection for the robot's next request, idle from `now` on, or closes it if it cannot be reused.
@@ -254,7 +295,8 @@ impl<C: Conn> ConnectionPool<C> {
         connection: Box<PooledConnection<C>>,
         good: bool,
     ) {
-        self.forget(cx, &connection, good.then_some(CloseKind::Busy), cx.now());
+        let now = cx.now();
+        self.forget(cx, connection.established, good.then(|| connection.ending(CloseKind::Busy, now)), now);
     }
 
     fn close_idle<L: Link<Conn = C>>(
@@ -265,29 +307,25 @@ impl<C: Conn> ConnectionPool<C> {
     ) {
         let now = cx.now();
         cx.recorder.with(|block| block.idle.leave(now));
-        self.forget(cx, &connection, Some(kind), now);
+        self.forget(cx, connection.established, Some(connection.ending(kind, now)), now);
     }
 
     fn forget<L: Link<Conn = C>>(
         &self,
         cx: RobotContext<'_, L>,
-        connection: &PooledConnection<C>,
-        kind: Option<CloseKind>,
+        established: bool,
+        ending: Option<(CloseKind, u64, u64)>,
         now: Nanos,
     ) {
         self.open.set(self.open.get() - 1);
         self.of(cx.robot).open -= 1;
         cx.recorder.with(|block| {
             block.conns.leave(now);
-            if connection.established {
+            if established {
                 block.established.leave(now);
             }
-            if let Some(kind) = kind {
-                block.close_connection(
-                    kind,
-                    (now - connection.opened).as_micros(),
-                    u64::from(connection.uses),
-                );
+            if let Some((kind, ttl_us, uses)) = ending {
+                block.close_connection(kind, ttl_us, uses);
             }
         });
         self.wake_waiter(cx.robot);

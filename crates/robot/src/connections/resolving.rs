@@ -48,16 +48,16 @@ impl<L: Link> Resolvers<L> {
     /// The destination of a request if it needs no look-up: the robot's proxy, the origin of its container, or one of the
     /// addresses of its server.
     pub fn known_hop(&self, cx: RobotContext<'_, L>, request: &Request) -> Option<Hop> {
-        let hop = cx.proxy().map(Hop::from).or(request.hop);
+        let hop = request.hop.or_else(|| Some(hop_at(cx, request, cx.proxy()?)));
         if hop.is_some() || request.foreign.is_some() {
             return hop;
         }
         match cx.settings.field.servers[request.server].addresses[..] {
             [] => None,
-            [only] => Some(only.into()),
+            [only] => Some(hop_at(cx, request, only)),
             ref several => {
                 let at = cx.reply_rng.borrow_mut().below(several.len() as u64) as usize;
-                Some(several[at].into())
+                Some(hop_at(cx, request, several[at]))
             }
         }
     }
@@ -79,7 +79,7 @@ impl<L: Link> Resolvers<L> {
             },
             None => &cx.settings.field.servers[request.server].authority,
         };
-        Ok(self.resolve(cx, authority, deadline).await?.into())
+        Ok(hop_at(cx, request, self.resolve(cx, authority, deadline).await?))
     }
 
     async fn resolve(
@@ -146,6 +146,12 @@ impl<L: Link> Resolvers<L> {
         });
         resolver.clone()
     }
+}
+
+/// The peer of a request that goes to `address`. A connection with TLS to a server serves this server only.
+fn hop_at<L: Link>(cx: RobotContext<'_, L>, request: &Request, address: SocketAddr) -> Hop {
+    let secure = request.foreign.is_none() && cx.settings.field.servers[request.server].tls;
+    Hop { address, server: secure.then_some(request.server as u32) }
 }
 
 /// The destination of a foreign URL.

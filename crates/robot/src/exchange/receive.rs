@@ -4,6 +4,7 @@ use std::io;
 
 use polygraph_link::{Conn, Link, Nanos};
 use polygraph_stats::ErrorKind;
+use polygraph_tls::failure::TlsFailure;
 use polygraph_traffic::{AbortCoords, Method};
 use polygraph_transport::Channel;
 
@@ -188,6 +189,10 @@ pub fn is_intended<L: Link>(
 }
 
 fn receive_failure(error: &io::Error, reader: &ReplyReader) -> TransactionFailure {
+    if let Some(tls) = TlsFailure::of(error) {
+        let kind = tls.kind.class();
+        return failure(kind, &format!("TLS while waiting for the reply: {tls}; "), reader);
+    }
     let kind = match error.kind() {
         io::ErrorKind::TimedOut if reader.is_endless() => {
             return failure(ErrorKind::NoLength, "no length, and the connection stays open; ", reader);

@@ -4,6 +4,7 @@ use std::io::{self, IoSlice};
 
 use polygraph_link::{Conn, Link, send_all};
 use polygraph_stats::ErrorKind;
+use polygraph_tls::failure::TlsFailure;
 use polygraph_traffic::coding::gzip;
 use polygraph_traffic::{AbortCoords, Body, Draw, Oid, RequestKind};
 use polygraph_transport::Channel;
@@ -12,7 +13,7 @@ use polygraph_wire::checksum::{self, ContentMd5};
 use super::InFlight;
 use crate::connections::pool::PooledConnection;
 use crate::context::RobotContext;
-use crate::failure::{TransactionFailure, connect_error};
+use crate::failure::{TransactionFailure, connect_error, tls_failure};
 use crate::request::Request;
 use crate::request::encode::{self, BodyFields, HeadContext};
 use crate::settings::Expect;
@@ -206,6 +207,9 @@ fn count_written<L: Link>(cx: RobotContext<'_, L>, bytes: usize) {
 }
 
 fn failure(error: &io::Error) -> TransactionFailure {
+    if let Some(failure) = TlsFailure::of(error) {
+        return tls_failure(failure, "while sending the request");
+    }
     let kind = match error.kind() {
         io::ErrorKind::TimedOut if error.raw_os_error().is_none() => ErrorKind::Timeout,
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ErrorKind::Reset,

@@ -59,13 +59,17 @@ pub struct HeadContext<'a> {
 /// Appends the head of `request`. Configured fields come first, and replace others with the same name.
 pub fn write(request: &Request, context: &HeadContext<'_>, out: &mut Vec<u8>) {
     let HeadContext { field, profile, .. } = *context;
-    let via_proxy = !profile.proxies.is_empty();
     let foreign = request.foreign.as_deref().and_then(|url| uri::split(url.as_bytes()));
-    let authority: &[u8] = match &foreign {
-        Some(split) => split.authority,
-        None => field.servers[request.server].authority.as_bytes(),
+    let server = field.servers.get(request.server).filter(|_| foreign.is_none());
+    let (authority, host) = match (&foreign, server) {
+        (Some(split), _) => {
+            (split.authority, split.authority.strip_suffix(b":80").unwrap_or(split.authority))
+        }
+        (None, Some(server)) => (server.authority.as_bytes(), server.host().as_bytes()),
+        (None, None) => (&[][..], &[][..]),
     };
-    let host = authority.strip_suffix(b":80").unwrap_or(authority);
+    // Through a tunnel, the request reaches the server as if there were no proxy.
+    let via_proxy = !profile.proxies.is_empty() && !server.is_some_and(|server| server.tls);
     out.extend_from_slice(request.method.word().as_bytes());
     out.push(b' ');
     if via_proxy {

@@ -171,6 +171,6 @@ fn file<L: Link>(group: &GroupContext<L>, container: &Request, path: &[u8]) -> O
 /// Whether `url` does not lead to the server of `request`.
 fn leaves<L: Link>(group: &GroupContext<L>, request: &Request, url: &[u8]) -> bool {
     let Some(UrlParts { authority, .. }) = uri::split(url) else { return true };
-    let own = group.settings.field.servers.get(request.server).map_or("", |server| &server.authority);
-    authority != own.as_bytes() && authority != own.strip_suffix(":80").unwrap_or(own).as_bytes()
+    let Some(own) = group.settings.field.servers.get(request.server) else { return true };
+    authority != own.authority.as_bytes() && authority != own.host().as_bytes()
 }

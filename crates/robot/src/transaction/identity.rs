@@ -22,7 +22,9 @@ impl<L: Link> RobotGroup<L> {
         let mut answers = AuthAnswers::default();
         if !profile.credentials.is_empty() {
             let url = cx.url(request);
-            let via_proxy = !profile.proxies.is_empty();
+            // The proxy does not see requests in its tunnels.
+            let tunneled = request.foreign.is_none() && cx.settings.field.servers[request.server].tls;
+            let via_proxy = !profile.proxies.is_empty() && !tunneled;
             let path = uri::split(url.as_bytes()).and_then(|parts| std::str::from_utf8(parts.path).ok());
             let target = if via_proxy { &url } else { path.unwrap_or("/") };
             let mut credentials = self.credentials(robot);

@@ -181,6 +181,7 @@ mod tests {
             from: None,
             authority: "10.0.0.2:80".into(),
             absolute: true,
+            connects_only: false,
         };
         let case = ProbeCase {
             target: ProbeTarget::Proxy,

@@ -101,6 +101,18 @@ pub(crate) fn full() -> Block {
     (block.retried, block.reused, block.skipped_launches) = (1, 2, 6);
     [&mut block.reads, &mut block.writes].into_iter().for_each(|hist| hist.record(4));
     block.fail(503, 9, 100, true);
+    let tls = &mut block.tls;
+    for codes in [&mut tls.versions, &mut tls.ciphers, &mut tls.groups, &mut tls.alerts] {
+        codes.add(40, 1);
+    }
+    for times in [&mut tls.full_us, &mut tls.resumed_us, &mut tls.early_us, &mut tls.ready_rptm_us] {
+        times.record(300);
+    }
+    for breakdown in [&mut tls.transactions, &mut tls.connects, &mut tls.tunneled] {
+        breakdown.record(5, 50);
+    }
+    (tls.offered, tls.early_refused, tls.stapled) = (2, 1, 3);
+    tls.issuers.add("CA", 1);
     for scheme in AuthScheme::ALL {
         block.auth_steps[scheme as usize].record(3, 30);
         block.authenticated[scheme as usize].record(3, 30);

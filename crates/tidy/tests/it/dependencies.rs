@@ -21,8 +21,9 @@ const ALLOWED: [&str; 11] = [
 ];
 
 /// Crates of which two versions are unavoidable for now, each with its reason.
-const DOUBLED: [(&str, &str); 11] = [
+const DOUBLED: [(&str, &str); 12] = [
     ("base64", "async-nats is built with the one before"),
+    ("untrusted", "aws-lc-rs is built with the one before"),
     ("block-buffer", OF_NKEYS),
     ("cpufeatures", OF_NKEYS),
     ("crypto-common", OF_NKEYS),

@@ -1,0 +1,117 @@
+//! Tests with TLS between robots and servers, and what is said of certificates that are wrong.
+
+use std::collections::HashMap;
+
+use crate::sandbox::{Done, Sandbox, free_port};
+
+/// A workload whose robots and servers have wraps with these fields.
+fn write_workload(sandbox: &Sandbox, robot: &str, server: &str) {
+    sandbox.write(
+        "tls.pg",
+        &format!(
+            "SslWrap Clt = {{ {robot} }};
+             SslWrap Srv = {{ {server} }};
+             Content C = {{ size = exp(8KB); cachable = 80%; }};
+             Server S = {{ contents = [ C ]; addresses = ['127.0.0.1:{}']; pconn_use_lmt = const(5); ssl_wraps = [ Srv ]; }};
+             Robot R = {{ origins = S.addresses; addresses = ['127.0.0.1' ** 5]; req_rate = 20/sec; recurrence = 50%;
+                 pop_model.pop_distr = popUnif(); pconn_use_lmt = const(5); ssl_wraps = [ Clt ]; }};
+             Phase p = {{ name = \"p\"; goal.duration = 4sec; }};
+             schedule(p);
+             use(S, R);",
+            free_port()
+        ),
+    );
+}
+
+fn run(sandbox: &Sandbox, words: &str) -> (Done, HashMap<String, f64>) {
+    let done = sandbox.polygraph(&format!("run --config tls.pg {words}"));
+    assert_ne!(done.code(), Some(2), "{done:?}");
+    let (figures, _) = sandbox.lx("", sandbox.result().join("client.log"));
+    (done, figures)
+}
+
+#[test]
+fn sessions_are_new_or_resumed_and_bodies_are_compared() {
+    let sandbox = Sandbox::new();
+    write_workload(&sandbox, "session_resumption = 60%;", "key_types = [ \"ECDSA-P256\" ];");
+    let (done, figures) = run(&sandbox, "");
+    assert_eq!(figures["errors.tls_not_resumed.count"], 0.0, "{done:?}");
+    let (new, reused) = (figures["ssl.sessions.measured.new"], figures["ssl.sessions.measured.reused"]);
+    assert!(new > 15.0 && reused > 15.0, "{new} {reused} {done:?}");
+    assert_eq!(figures["ssl.sessions.offered.reused"], reused);
+    assert_eq!(figures["ssl.rptm.count"], figures["ok_xact.count"]);
+    assert!(figures["ssl.rptm.sum"] > figures["ssl.ready_rptm.sum"], "{done:?}");
+    assert!(figures["verified.size.sum"] > 100_000.0, "{done:?}");
+    let (at_server, text) = sandbox.lx("", sandbox.result().join("server.log"));
+    assert_eq!(at_server["ssl.sessions.measured.reused"], reused, "{text}");
+}
+
+#[test]
+fn early_data_are_accepted() {
+    let sandbox = Sandbox::new();
+    let fields = "protocols = [ \"TLSv1.3\" ]; early_data = yes;";
+    write_workload(
+        &sandbox,
+        &format!("{fields} session_resumption = 100%;"),
+        &format!("{fields} key_types = [ \"ECDSA-P256\" ];"),
+    );
+    let (done, figures) = run(&sandbox, "");
+    // Each event loop has a cache of its own, so a session may be unknown where a connection arrives.
+    assert_eq!(figures["errors.count"], figures["errors.tls_not_resumed.count"], "{done:?}");
+    assert!(figures["ssl.handshake.early.count"] > 5.0, "{done:?}");
+}
+
+/// Runs with a bad certificate. Each transaction must fail with this class, and the servers are the limit.
+#[track_caller]
+fn is_refused(class: &str, robot: &str, server: &str, prepare: &[&str], says: &str) {
+    let sandbox = Sandbox::new();
+    for words in prepare {
+        let done = sandbox.polygraph(words);
+        assert_eq!(done.code(), Some(0), "{done:?}");
+    }
+    write_workload(&sandbox, robot, server);
+    let (done, figures) = run(&sandbox, "");
+    assert_eq!((done.code(), figures["ok_xact.count"]), (Some(1), 0.0), "{class}: {done:?}");
+    let count = figures[&format!("errors.{class}.count")];
+    assert!(count > 10.0 && count == figures["errors.count"], "{class}: {count}: {done:?}");
+    let manifest = sandbox.read(sandbox.result().join("manifest.json"));
+    let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+    assert_eq!(manifest["verdict"]["limit"], "server", "{class}: {}", manifest["verdict"]);
+    let errors = sandbox.polygraph(&format!("lr {}", sandbox.result().join("client.log").display())).out;
+    assert!(errors.contains(says), "{class}: {says}: {errors}");
+}
+
+const VERIFY: &str = "root_certificate = \"certs/ca.crt\";";
+
+#[test]
+fn each_bad_certificate_has_its_class_and_its_party() {
+    let own = "certificates = [ \"certs/all.pem\" ];";
+    let made = "certs --key_type ECDSA-P256 --name";
+    let name = format!("{made} other.test");
+    is_refused("certificate_name", VERIFY, own, &[&name], "other.test");
+    let expired = format!("{made} 127.0.0.1 --expired");
+    is_refused("certificate_dates", VERIFY, own, &[&expired], "expired");
+    let (here, there) = (format!("{made} 127.0.0.1"), format!("{made} 127.0.0.1 --out others"));
+    let others = "root_certificate = \"others/ca.crt\";";
+    is_refused("certificate_issuer", others, own, &[&here, &there], "certificate");
+    let [one, other] = ["TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256"];
+    let only = |name: &str| format!("ciphers = [ \"{name}\" ];");
+    let server = format!("{} key_types = [ \"ECDSA-P256\" ];", only(other));
+    is_refused("tls_nothing_in_common", &only(one), &server, &[], "handshake_failure");
+    let client = "root_certificate = \"certs/ca.pem\"; verify_peer_certificate = yes;";
+    is_refused("tls_refused", VERIFY, client, &[&here], "certificate_required");
+}
+
+#[test]
+fn certificates_of_a_workload_are_accepted() {
+    let sandbox = Sandbox::new();
+    write_workload(&sandbox, "", "");
+    let done = sandbox.polygraph("certs tls.pg --key_type Ed25519");
+    assert!(done.code() == Some(0) && done.out.contains("1 certificates"), "{done:?}");
+    write_workload(&sandbox, VERIFY, "root_certificate = \"certs/ca.pem\"; rsa_key_sizes = [ 2048bit ];");
+    let (done, figures) = run(&sandbox, "");
+    assert_eq!(figures["errors.count"], 0.0, "{done:?}");
+    let report = sandbox
+        .polygraph(&format!("lx --objects ssl.issuer.tbl {}", sandbox.result().join("client.log").display()));
+    assert!(report.out.contains("Polygraph CA"), "{report:?}");
+}

@@ -1,0 +1,201 @@
+//! TLS: from a `SslWrap` to the settings of robots and servers (`docs/tls.md`).
+
+use std::sync::Arc;
+
+use polygraph_pgl::Workload;
+use polygraph_pgl::types::{Agent, SslWrap};
+use polygraph_tls::names;
+use polygraph_tls::pem::PemFile;
+use polygraph_tls::settings::{ClientTls, Identity, KeyKind, Offer, ServerTls};
+use polygraph_traffic::{Seed, Selector};
+
+use super::Lowering;
+
+/// Maximum number of sessions of a server with early data and without `session_cache`.
+const EARLY_SESSIONS: usize = 10_000;
+/// Maximum number of bytes of early data; requests without a body have far fewer.
+const EARLY_BYTES: u32 = 16 * 1024;
+
+/// The wraps of an agent with their probabilities.
+fn wraps<'a>(agent: &'a Agent, workload: &'a Workload) -> impl Iterator<Item = (&'a SslWrap, f64)> {
+    agent.ssl_wraps.items.iter().map(|(id, prob)| (&workload.ssl_wraps[id.0 as usize], *prob))
+}
+
+/// Checks that TLS can be used, if the agent has it.
+fn check(agent: &Agent, found: &mut Lowering<'_>) {
+    if !agent.ssl_wraps.items.is_empty() {
+        let usable = found.environment.tls();
+        found.load(usable);
+    }
+}
+
+/// The settings of a robot; empty without TLS.
+pub fn of_robot(agent: &Agent, workload: &Workload, found: &mut Lowering<'_>) -> Selector<Arc<ClientTls>> {
+    check(agent, found);
+    let all: Vec<_> =
+        wraps(agent, workload).map(|(wrap, prob)| (Arc::new(client(wrap, found)), prob)).collect();
+    Selector::weighted(all)
+}
+
+/// The settings of a server; empty without TLS.
+pub fn of_server(
+    agent: &Agent,
+    workload: &Workload,
+    seed: Seed,
+    found: &mut Lowering<'_>,
+) -> Selector<Arc<ServerTls>> {
+    check(agent, found);
+    let all: Vec<_> =
+        wraps(agent, workload).map(|(wrap, prob)| (Arc::new(server(wrap, seed, found)), prob)).collect();
+    Selector::weighted(all)
+}
+
+fn client(wrap: &SslWrap, found: &mut Lowering<'_>) -> ClientTls {
+    if wrap.generate_certificates == Some(true) {
+        found.wrong(
+            "robots cannot generate certificates; name files with client certificates in `certificates`",
+        );
+    }
+    let roots =
+        wrap.root_certificate.as_ref().and_then(|path| pem(path, found)).unwrap_or_default().certificates;
+    ClientTls {
+        offer: offer(wrap, found),
+        verify: wrap.verify_peer_certificate.unwrap_or(wrap.root_certificate.is_some()),
+        roots,
+        identities: identities(wrap, found),
+        resumption: wrap.session_resumption,
+        cache: wrap.session_cache.map(|count| usize::try_from(count).unwrap_or(0)),
+        early_data: wrap.early_data,
+    }
+}
+
+fn server(wrap: &SslWrap, seed: Seed, found: &mut Lowering<'_>) -> ServerTls {
+    let root = wrap.root_certificate.as_ref().and_then(|path| pem(path, found));
+    let identities = identities(wrap, found);
+    let generates = wrap.generate_certificates.unwrap_or(wrap.certificates.is_empty());
+    if !generates && wrap.certificates.is_empty() {
+        found.wrong("a Server with TLS needs `certificates`, or generates them");
+    }
+    let client_roots = match wrap.verify_peer_certificate {
+        Some(true) => root.as_ref().map(|root| root.certificates.clone()).unwrap_or_default(),
+        _ => Vec::new(),
+    };
+    let (authority, keys) =
+        if generates { generated(wrap, root, found) } else { (None, Selector::default()) };
+    let cache = match wrap.session_cache {
+        Some(count) => usize::try_from(count).unwrap_or(0),
+        None if wrap.early_data => EARLY_SESSIONS,
+        None => 0,
+    };
+    if wrap.early_data && cache == 0 {
+        found.wrong("`early_data` of a Server needs a `session_cache`");
+    }
+    ServerTls {
+        offer: offer(wrap, found),
+        identities,
+        authority,
+        keys,
+        ticket_secret: (wrap.session_cache.is_none() && !wrap.early_data).then(|| ticket_secret(seed)),
+        cache,
+        early_data: if wrap.early_data { EARLY_BYTES } else { 0 },
+        client_roots,
+    }
+}
+
+/// The secret of session tickets. All processes with the same seed have the same: a robot may return to any of them.
+fn ticket_secret(seed: Seed) -> [u8; 32] {
+    let mut secret = [0; 32];
+    for (number, part) in secret.chunks_mut(8).enumerate() {
+        part.copy_from_slice(&seed.derive("tickets", number as u64).to_le_bytes());
+    }
+    secret
+}
+
+/// The authority and the keys of generated certificates.
+fn generated(
+    wrap: &SslWrap,
+    root: Option<PemFile>,
+    found: &mut Lowering<'_>,
+) -> (Option<Identity>, Selector<Vec<u8>>) {
+    let group = wrap.sharing_group.as_deref();
+    let given = root.filter(|root| !root.keys.is_empty());
+    let authority = match given {
+        Some(root) => Some(root.identity()),
+        None if wrap.root_certificate.is_some() => Some(Err(
+            "a Server signs generated certificates with the `root_certificate`, so the file must also contain its private key"
+                .to_owned(),
+        )),
+        None => Some(found.environment.authority(group)),
+    };
+    let authority = authority.and_then(|made| found.load(made));
+    let mut keys = Vec::new();
+    for (kind, prob) in kinds(wrap, found) {
+        let key = found.environment.private_key(group, kind);
+        keys.extend(found.load(key).map(|key| (key, prob)));
+    }
+    (authority, Selector::weighted(keys))
+}
+
+/// The kinds of generated keys with their probabilities.
+fn kinds(wrap: &SslWrap, found: &mut Lowering<'_>) -> Vec<(KeyKind, f64)> {
+    let mut all = Vec::new();
+    for (word, prob) in &wrap.key_types.items {
+        match KeyKind::parse(word) {
+            Ok(KeyKind::Rsa(_)) => all.extend(
+                wrap.rsa_key_sizes
+                    .items
+                    .iter()
+                    .map(|(size, share)| (KeyKind::Rsa((size.0 * 8) as u32), prob * share)),
+            ),
+            Ok(kind) => all.push((kind, *prob)),
+            Err(text) => found.wrong(format!("`key_types`: {text}")),
+        }
+    }
+    all
+}
+
+fn offer(wrap: &SslWrap, found: &mut Lowering<'_>) -> Offer {
+    let mut versions = Vec::new();
+    for (word, prob) in &wrap.protocols.items {
+        match names::versions(word) {
+            Ok(set) => versions.push((set, *prob)),
+            Err(text) => found.wrong(format!("`protocols`: {text}")),
+        }
+    }
+    let mut ciphers = Vec::new();
+    for (words, prob) in &wrap.ciphers.items {
+        match names::ciphers(words) {
+            Ok(set) => ciphers.push((set, *prob)),
+            Err(text) => found.wrong(format!("`ciphers`: {text}")),
+        }
+    }
+    let mut groups = Vec::new();
+    for word in &wrap.groups {
+        match names::group(word) {
+            Ok(group) => groups.push(group),
+            Err(text) => found.wrong(format!("`groups`: {text}")),
+        }
+    }
+    Offer {
+        versions: Selector::weighted(versions),
+        ciphers: Selector::weighted(ciphers),
+        groups,
+        alpn: wrap.alpn.clone(),
+    }
+}
+
+fn identities(wrap: &SslWrap, found: &mut Lowering<'_>) -> Vec<Identity> {
+    let mut all = Vec::new();
+    for path in &wrap.certificates {
+        let Some(file) = pem(path, found) else { continue };
+        let identity = file.identity().map_err(|text| format!("{path}: {text}"));
+        all.extend(found.load(identity));
+    }
+    all
+}
+
+fn pem(path: &str, found: &mut Lowering<'_>) -> Option<PemFile> {
+    let text = found.environment.pem(path);
+    let file = text.and_then(|text| PemFile::parse(&text).map_err(|problem| format!("{path}: {problem}")));
+    found.load(file)
+}

@@ -1,0 +1,133 @@
+//! The layers of a connection: the steps between a fresh connection and its first request (`docs/tls.md`).
+//!
+//! They are, in this order: TLS to the proxy, a tunnel through the proxy, TLS to the server.
+
+use std::cell::RefCell;
+use std::io;
+
+use polygraph_link::{Conn, Link, Nanos};
+use polygraph_stats::ErrorKind;
+use polygraph_transport::tls::{self, ClientConfigs, Peer, RobotTls};
+use polygraph_transport::{Channel, TunnelFailure, tunnel};
+use polygraph_wire::uri;
+use rustc_hash::FxHashMap;
+
+use super::hop::Hop;
+use crate::context::RobotContext;
+use crate::failure::{TransactionFailure, connect_error, tls_failure};
+use crate::record;
+
+/// When a connection was set up. The first transaction on the connection starts with the set-up.
+#[derive(Clone, Copy, Debug)]
+pub struct SetUp {
+    /// When the connection was opened.
+    pub started: Nanos,
+    /// When it was ready for the first request.
+    pub ended: Nanos,
+}
+
+/// The TLS of the robots of a group: settings that a robot draws once, and its sessions.
+#[derive(Debug, Default)]
+pub struct SecureRobots {
+    configs: ClientConfigs,
+    robots: FxHashMap<usize, RobotTls>,
+}
+
+impl SecureRobots {
+    /// The TLS of the robot. It is drawn when the robot first needs it, from a stream of its own.
+    fn of<L: Link>(&mut self, cx: RobotContext<'_, L>) -> Result<&mut RobotTls, TransactionFailure> {
+        if !self.robots.contains_key(&cx.robot) {
+            let (number, profile) = (cx.number(), cx.profile());
+            let mut rng = cx.settings.seed.stream("tls", number as u64);
+            let missing = || TransactionFailure::new(ErrorKind::Other, "the robot has no `ssl_wraps`");
+            let wrap = profile.tls.draw_index(&mut rng).ok_or_else(missing)?;
+            let settings = &profile.tls.items()[wrap];
+            let key = cx.profile_index() << 16 | wrap;
+            let made = self.configs.robot(key, settings, number, &mut rng);
+            self.robots.insert(cx.robot, made.map_err(|failure| tls_failure(&failure, "in the settings"))?);
+        }
+        Ok(self.robots.get_mut(&cx.robot).expect("it was just inserted"))
+    }
+}
+
+/// Adds the layers that the first request to `hop` needs on a fresh connection.
+///
+/// # Errors
+/// If a step fails, or is not complete at `deadline`.
+pub async fn add_layers<L: Link>(
+    cx: RobotContext<'_, L>,
+    mut channel: Channel<L::Conn>,
+    hop: Hop,
+    robots: &RefCell<SecureRobots>,
+    deadline: Option<Nanos>,
+) -> Result<Channel<L::Conn>, TransactionFailure> {
+    channel.set_deadline(deadline);
+    if cx.profile().secure_proxies.contains(&hop.address) {
+        let name = hop.address.ip().to_string();
+        channel = secure(cx, channel, robots, (hop.address, None), &name).await?;
+    }
+    if let Some(server) = hop.server {
+        let authority = &cx.settings.field.servers[server as usize].authority;
+        if cx.is_tunneled(hop) {
+            let started = cx.now();
+            let reply = tunnel::connect(&mut channel, authority, b"").await;
+            record::connect(cx, &reply, started);
+            reply.map_err(|failure| no_tunnel(&failure))?;
+        }
+        let host = uri::host_port(authority.as_bytes()).and_then(|(host, _)| std::str::from_utf8(host).ok());
+        let name = host.unwrap_or(authority);
+        channel = secure(cx, channel, robots, (hop.address, Some(server)), name).await?;
+    }
+    Ok(channel)
+}
+
+/// Adds TLS to a peer with the name `name`.
+async fn secure<L: Link>(
+    cx: RobotContext<'_, L>,
+    channel: Channel<L::Conn>,
+    robots: &RefCell<SecureRobots>,
+    peer: Peer,
+    name: &str,
+) -> Result<Channel<L::Conn>, TransactionFailure> {
+    let started = cx.now();
+    let mut secured = {
+        let mut robots = robots.borrow_mut();
+        let tls = robots.of(cx)?;
+        let resume = cx.draw_event(tls.settings().resumption);
+        let connected = tls::secure(&cx.link, channel, tls, peer, name, resume);
+        connected.map_err(|failure| tls_failure(&failure, &format!("with {name}")))?
+    };
+    if let Err(error) = tls::handshake(&mut secured).await {
+        return Err(failed(cx, &error, name));
+    }
+    if let Some(facts) = secured.take_handshake() {
+        record::handshake(cx, &facts, started);
+    }
+    Ok(secured)
+}
+
+fn failed<L: Link>(cx: RobotContext<'_, L>, error: &io::Error, name: &str) -> TransactionFailure {
+    if let Some(failure) = polygraph_tls::failure::TlsFailure::of(error) {
+        record::alert(cx, failure);
+        return tls_failure(failure, &format!("with {name}"));
+    }
+    let kind = match error.kind() {
+        io::ErrorKind::TimedOut if error.raw_os_error().is_none() => ErrorKind::Timeout,
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ErrorKind::Reset,
+        why => connect_error(why),
+    };
+    TransactionFailure::new(kind, format!("during the TLS handshake with {name}: {error}"))
+}
+
+fn no_tunnel(failure: &TunnelFailure) -> TransactionFailure {
+    let kind = match failure {
+        TunnelFailure::Refused { .. } => ErrorKind::TunnelRefused,
+        TunnelFailure::Closed(_) | TunnelFailure::NotHttp(_) => ErrorKind::TunnelBroken,
+        TunnelFailure::Io(error) => match error.kind() {
+            io::ErrorKind::TimedOut if error.raw_os_error().is_none() => ErrorKind::Timeout,
+            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ErrorKind::Reset,
+            why => connect_error(why),
+        },
+    };
+    TransactionFailure::new(kind, failure.to_string())
+}

@@ -1,0 +1,67 @@
+//! What a handshake agreed on.
+
+use polygraph_link::Nanos;
+use polygraph_stats::tls::TlsStats;
+
+use crate::names::Version;
+
+/// How much of a handshake was necessary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandshakeKind {
+    /// The whole handshake, with certificates.
+    Full,
+    /// An earlier session was resumed.
+    Resumed,
+    /// An earlier session was resumed, and the peer accepted data that were sent before the handshake was complete.
+    Early,
+}
+
+/// The facts of a complete handshake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handshake {
+    /// How much of it was necessary.
+    pub kind: HandshakeKind,
+    /// Whether this side is a client and offered to resume a session.
+    pub offered: bool,
+    /// Whether early data were sent that the server ignored; they were sent again.
+    pub early_refused: bool,
+    /// The version of the protocol.
+    pub version: Option<Version>,
+    /// The registered number of the cipher suite.
+    pub cipher: u16,
+    /// The registered number of the group; `None` for a resumed session without a new key exchange.
+    pub group: Option<u16>,
+    /// The application protocol, if one was negotiated.
+    pub alpn: Option<Vec<u8>>,
+    /// The issuer of the peer's certificate, if it presented one in this handshake.
+    pub issuer: Option<String>,
+    /// Whether an OCSP response came with the certificate (RFC 6066, section 8).
+    pub stapled: bool,
+    /// When the handshake was complete.
+    pub completed: Nanos,
+}
+
+impl Handshake {
+    /// Counts a handshake that began at `started`.
+    pub fn count(&self, stats: &mut TlsStats, started: Nanos) {
+        let times = match self.kind {
+            HandshakeKind::Full => &mut stats.full_us,
+            HandshakeKind::Resumed => &mut stats.resumed_us,
+            HandshakeKind::Early => &mut stats.early_us,
+        };
+        times.record(self.completed.saturating_sub(started).as_micros());
+        stats.offered += u64::from(self.offered);
+        stats.early_refused += u64::from(self.early_refused);
+        stats.stapled += u64::from(self.stapled);
+        if let Some(version) = self.version {
+            stats.versions.add(version.code(), 1);
+        }
+        stats.ciphers.add(self.cipher, 1);
+        if let Some(group) = self.group {
+            stats.groups.add(group, 1);
+        }
+        if let Some(issuer) = &self.issuer {
+            stats.issuers.add(issuer, 1);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The cryptography that a connection may use.
+
+use std::sync::Arc;
+
+use polygraph_traffic::{Selector, Stream};
+use rustls::SupportedProtocolVersion;
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::version::{TLS12, TLS13};
+
+use crate::failure::{FailureKind, TlsFailure};
+use crate::names::Version;
+use crate::settings::Offer;
+
+/// What an agent offers or accepts: one choice of each selector.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Choice {
+    versions: Vec<Version>,
+    ciphers: Vec<u16>,
+}
+
+impl Choice {
+    /// Draws the choice of an agent.
+    pub fn draw(offer: &Offer, rng: &mut Stream) -> Choice {
+        fn one<T: Clone + Default>(of: &Selector<T>, rng: &mut Stream) -> T {
+            of.draw(rng).cloned().unwrap_or_default()
+        }
+        Choice { versions: one(&offer.versions, rng), ciphers: one(&offer.ciphers, rng) }
+    }
+
+    /// The protocol versions.
+    pub fn versions(&self) -> Vec<&'static SupportedProtocolVersion> {
+        let all = if self.versions.is_empty() { &Version::ALL[..] } else { &self.versions };
+        let version = |version: &Version| match version {
+            Version::Tls12 => &TLS12,
+            Version::Tls13 => &TLS13,
+        };
+        all.iter().map(version).collect()
+    }
+
+    /// The cipher suites and groups.
+    ///
+    /// # Errors
+    /// If no cipher suite belongs to one of the versions, or a group is not supported.
+    pub fn provider(&self, groups: &[u16]) -> Result<Arc<CryptoProvider>, TlsFailure> {
+        let mut provider = aws_lc_rs::default_provider();
+        if !self.ciphers.is_empty() {
+            let all = provider.cipher_suites;
+            let find = |code: &u16| all.iter().find(|suite| u16::from(suite.suite()) == *code).copied();
+            provider.cipher_suites = self.ciphers.iter().filter_map(find).collect();
+        }
+        let versions = self.versions();
+        provider.cipher_suites.retain(|suite| versions.iter().any(|version| suite.version() == *version));
+        if provider.cipher_suites.is_empty() {
+            let text = "no cipher suite of `ciphers` belongs to a version of `protocols`";
+            return Err(TlsFailure::new(FailureKind::NothingInCommon, text));
+        }
+        if !groups.is_empty() {
+            let find = |code: &u16| {
+                aws_lc_rs::ALL_KX_GROUPS.iter().find(|group| u16::from(group.name()) == *code).copied()
+            };
+            provider.kx_groups = groups.iter().filter_map(find).collect();
+        }
+        if provider.kx_groups.is_empty() {
+            return Err(TlsFailure::new(FailureKind::NothingInCommon, "no group is supported"));
+        }
+        Ok(Arc::new(provider))
+    }
+
+    /// The versions for which there is a cipher suite: rustls refuses a version without one.
+    pub fn usable_versions(&self, provider: &CryptoProvider) -> Vec<&'static SupportedProtocolVersion> {
+        let mut versions = self.versions();
+        versions.retain(|version| provider.cipher_suites.iter().any(|suite| suite.version() == *version));
+        versions
+    }
+}

@@ -1,0 +1,141 @@
+//! TLS as a step of opening a connection, on both sides.
+
+use std::io;
+use std::net::SocketAddr;
+
+use polygraph_link::{Conn, Link};
+use polygraph_tls::failure::TlsFailure;
+
+use crate::Channel;
+
+#[cfg(not(feature = "tls"))]
+pub use self::without::{ClientConfigs, RobotTls, ServerConfigs, TlsServer};
+#[cfg(feature = "tls")]
+pub use polygraph_tls::client::{ClientConfigs, RobotTls};
+#[cfg(feature = "tls")]
+pub use polygraph_tls::server::{ServerConfigs, TlsServer};
+
+/// The peer to which a session belongs: an address, and the visible server behind it.
+pub type Peer = (SocketAddr, Option<u32>);
+
+/// Adds TLS to `channel`, which leads to `peer`, as a client. The certificate of the peer must be valid for `name`. If `resume`
+/// is true, the client offers to resume a session. [`handshake`] follows.
+///
+/// # Errors
+/// If `name` is neither a host name nor an address.
+pub fn secure<L: Link>(
+    link: &L,
+    channel: Channel<L::Conn>,
+    tls: &mut RobotTls,
+    peer: Peer,
+    name: &str,
+    resume: bool,
+) -> Result<Channel<L::Conn>, TlsFailure> {
+    #[cfg(feature = "tls")]
+    return Ok(Channel::Tls(Box::new(tls.connect(link, channel, peer, name, resume)?)));
+    #[cfg(not(feature = "tls"))]
+    {
+        let _ = (link, channel, peer, name, resume);
+        match *tls {}
+    }
+}
+
+/// Adds TLS to an accepted connection. [`handshake`] follows.
+///
+/// # Errors
+/// If the library refuses the configuration.
+pub fn accept<L: Link>(
+    link: &L,
+    channel: Channel<L::Conn>,
+    tls: &TlsServer,
+) -> Result<Channel<L::Conn>, TlsFailure> {
+    #[cfg(feature = "tls")]
+    return Ok(Channel::Tls(Box::new(tls.accept(link, channel)?)));
+    #[cfg(not(feature = "tls"))]
+    {
+        let _ = (link, channel);
+        match *tls {}
+    }
+}
+
+/// Carries out the handshake of the topmost layer, or as much of it as must precede the first message.
+///
+/// # Errors
+/// A [`TlsFailure`] in an `io::Error`, or an error of the connection below.
+pub async fn handshake<C: Conn>(channel: &mut Channel<C>) -> io::Result<()> {
+    match channel {
+        Channel::Plain(_) => Ok(()),
+        #[cfg(feature = "tls")]
+        Channel::Tls(conn) => conn.handshake().await,
+    }
+}
+
+/// The types of a build without TLS. No value of [`RobotTls`] and [`TlsServer`] exists.
+#[cfg(not(feature = "tls"))]
+mod without {
+    use std::sync::Arc;
+
+    use polygraph_tls::failure::{FailureKind, TlsFailure};
+    use polygraph_tls::settings::{ClientTls, ServerTls};
+    use polygraph_traffic::Stream;
+
+    fn missing<T>() -> Result<T, TlsFailure> {
+        Err(TlsFailure::new(FailureKind::Protocol, polygraph_tls::MISSING))
+    }
+
+    /// Makes no connections.
+    #[derive(Debug, Default)]
+    pub struct ClientConfigs;
+
+    impl ClientConfigs {
+        /// Fails.
+        ///
+        /// # Errors
+        /// Always.
+        pub fn robot(
+            &mut self,
+            _: usize,
+            _: &Arc<ClientTls>,
+            _: usize,
+            _: &mut Stream,
+        ) -> Result<RobotTls, TlsFailure> {
+            missing()
+        }
+    }
+
+    /// The connections of a robot.
+    #[derive(Debug)]
+    pub enum RobotTls {}
+
+    impl RobotTls {
+        /// The settings.
+        pub fn settings(&self) -> &Arc<ClientTls> {
+            match *self {}
+        }
+    }
+
+    /// Makes no connections.
+    #[derive(Debug, Default)]
+    pub struct ServerConfigs;
+
+    impl ServerConfigs {
+        /// Fails.
+        ///
+        /// # Errors
+        /// Always.
+        pub fn server(
+            &mut self,
+            _: usize,
+            _: &ServerTls,
+            _: usize,
+            _: &str,
+            _: &mut Stream,
+        ) -> Result<TlsServer, TlsFailure> {
+            missing()
+        }
+    }
+
+    /// The connections of a server.
+    #[derive(Clone, Debug)]
+    pub enum TlsServer {}
+}
