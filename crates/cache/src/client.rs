@@ -5,8 +5,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use polygraph_link::{Conn, Link, SECOND, send_all_parts};
+use polygraph_wire::auth::access::{AccessRequest, ConnectionAccess};
 use polygraph_wire::body::{has_two_framings, request_framing};
-use polygraph_wire::head::keeps_alive;
+use polygraph_wire::head::{Header, keeps_alive};
 use polygraph_wire::{Framing, HeadError, RequestHead, parse_request};
 
 use crate::buffered::BufferedConn;
@@ -34,7 +35,7 @@ enum Decision {
     /// A reply of the proxy itself.
     Own(OwnReply<'static>, ClientContext),
     /// The client has to authenticate itself.
-    Challenge(Vec<u8>, ClientContext),
+    Challenge(Vec<Vec<u8>>, ClientContext),
     /// A stored reply.
     Hit(Arc<Object>, ReplyForm, ClientContext),
     /// The client wants a tunnel to a host and port.
@@ -52,9 +53,9 @@ impl<L: Link> Proxy<L> {
             return self.refuse(&mut client).await;
         };
         self.counters.accepted.add(1);
-        let mut after = AfterReply::NextRequest;
+        let (mut after, mut access) = (AfterReply::NextRequest, ConnectionAccess::default());
         while after == AfterReply::NextRequest {
-            let decision = self.next_decision(&mut client).await;
+            let decision = self.next_decision(&mut client, &mut access).await;
             let _active = self.begin_transaction();
             after = self.carry_out(&mut client, decision).await;
             if after == AfterReply::NextRequest && self.is_stopping() {
@@ -98,7 +99,11 @@ impl<L: Link> Proxy<L> {
     }
 
     /// Reads until the proxy can decide on a request.
-    async fn next_decision(&self, client: &mut BufferedConn<L::Conn>) -> Decision {
+    async fn next_decision(
+        &self,
+        client: &mut BufferedConn<L::Conn>,
+        access: &mut ConnectionAccess,
+    ) -> Decision {
         let config = &self.shared.config;
         let deadline_in = |timeout| Some(self.link.now() + nanos_of(timeout));
         client.conn.set_deadline(deadline_in(config.idle_timeout));
@@ -111,7 +116,7 @@ impl<L: Link> Proxy<L> {
                     delayed = true;
                 }
                 if delayed {
-                    match self.decide(client.unread()) {
+                    match self.decide(client.unread(), access) {
                         Decision::Partial => {}
                         decision => return decision,
                     }
@@ -137,8 +142,8 @@ impl<L: Link> Proxy<L> {
         }
     }
 
-    fn decide(&self, bytes: &[u8]) -> Decision {
-        match parse_request(bytes, |head| self.decide_on(head)) {
+    fn decide(&self, bytes: &[u8], access: &mut ConnectionAccess) -> Decision {
+        match parse_request(bytes, |head| self.decide_on(head, access)) {
             Ok(Some(decision)) => decision,
             Ok(None) => Decision::Partial,
             Err(HeadError::TooManyHeaders) => {
@@ -150,7 +155,7 @@ impl<L: Link> Proxy<L> {
         }
     }
 
-    fn decide_on(&self, head: &RequestHead<'_, '_>) -> Decision {
+    fn decide_on(&self, head: &RequestHead<'_, '_>, connection: &mut ConnectionAccess) -> Decision {
         self.counters.requests.add(1);
         let framing = request_framing(head);
         let has_body = framing != Ok(Framing::Length(0));
@@ -175,10 +180,16 @@ impl<L: Link> Proxy<L> {
             return Decision::Own(OwnReply::new(400, "The request has several Host fields."), closing);
         }
         if let Some(access) = &self.shared.config.access {
-            let now = self.link.unix_millis() / 1000;
-            let checked = access.check(head.headers, head.method, head.target, now, self.shared.secret);
-            if let Err(challenge) = checked {
-                return Decision::Challenge(challenge, refused);
+            let request = AccessRequest {
+                method: head.method,
+                target: head.target,
+                unix_ms: self.link.unix_millis(),
+                secret: self.shared.secret,
+            };
+            let is_field = |header: &&Header<'_>| header.name.eq_ignore_ascii_case("proxy-authorization");
+            let fields = head.headers.iter().filter(is_field).map(|header| header.value);
+            if let Err(challenges) = access.check(connection, fields, &request) {
+                return Decision::Challenge(challenges, refused);
             }
         }
         if head.method == "CONNECT" {
@@ -263,10 +274,10 @@ impl<L: Link> Proxy<L> {
                 client.consume(context.head_len);
                 self.send_own(client, reply, context.minor, context.keep).await
             }
-            Decision::Challenge(challenge, context) => {
+            Decision::Challenge(challenges, context) => {
                 self.counters.challenged.add(1);
                 client.consume(context.head_len);
-                let reply = OwnReply::challenge("This proxy requires authentication.", &challenge);
+                let reply = OwnReply::challenge("This proxy requires authentication.", &challenges);
                 self.send_own(client, reply, context.minor, context.keep).await
             }
             Decision::Hit(object, form, context) => {
@@ -308,12 +319,12 @@ mod tests {
     proptest! {
         #[test]
         fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-            proxy().decide(&bytes);
+            proxy().decide(&bytes, &mut ConnectionAccess::default());
         }
 
         #[test]
         fn mangled_requests_never_panic(bytes in mangled(REQUEST)) {
-            if let Decision::Forward(request) = proxy().decide(&bytes) {
+            if let Decision::Forward(request) = proxy().decide(&bytes, &mut ConnectionAccess::default()) {
                 request.is_replayable();
                 request.to_origin("me");
             }
@@ -322,7 +333,7 @@ mod tests {
 
     #[test]
     fn the_text_that_is_mangled_is_a_request() {
-        let decision = proxy().decide(REQUEST);
+        let decision = proxy().decide(REQUEST, &mut ConnectionAccess::default());
         // Nothing is stored, and the request wants nothing else.
         assert!(matches!(decision, Decision::Own(reply, _) if reply.status == 504));
     }

@@ -3,7 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use crate::access::Access;
+use polygraph_wire::auth::access::Access;
+
 use crate::faults::Fault;
 use crate::service::ServiceModel;
 use crate::store::Replacement;

@@ -4,7 +4,7 @@
 //! [`Link`](polygraph_link::Link): the crate `engine` runs it on sockets, one [`Proxy`] per event loop, and the crate
 //! `sim` runs it in virtual time, where it represents other devices.
 //!
-//! A request passes through the modules in this order: `client` reads the head, has `access` check the client and decides
+//! A request passes through the modules in this order: `client` reads the head, checks the client and decides
 //! with `policy` and `store`; then `reply` sends the stored reply, or `forward` sends the request to an origin over a
 //! connection from `origins`, `admission` decides whether the reply is stored, and `relay` forwards it. `policy`,
 //! `directives`, `target`, `message`, `object` and `store` do no I/O. A proxy with `faults` behaves incorrectly on
@@ -15,7 +15,6 @@
 
 #![allow(clippy::disallowed_methods, reason = "the proxy serves sockets of its own, in real time")]
 
-mod access;
 mod admission;
 mod buffered;
 mod client;
@@ -40,7 +39,6 @@ mod target;
 mod testing;
 mod tunnel;
 
-pub use access::{Access, Scheme};
 pub use config::ProxyConfig;
 pub use content::{ContentGenerator, GeneratedContent};
 pub use counters::{Counters, Snapshot};

@@ -177,23 +177,23 @@ pub struct OwnReply<'a> {
     /// Status code.
     pub status: u16,
     text: &'a str,
-    challenge: Option<&'a [u8]>,
+    challenges: &'a [Vec<u8>],
 }
 
 impl<'a> OwnReply<'a> {
     /// A reply without further fields.
     pub fn new(status: u16, text: &'a str) -> OwnReply<'a> {
-        OwnReply { status, text, challenge: None }
+        OwnReply { status, text, challenges: &[] }
     }
 
-    /// A `407` with this value of `Proxy-Authenticate`.
-    pub fn challenge(text: &'a str, challenge: &'a [u8]) -> OwnReply<'a> {
-        OwnReply { status: 407, text, challenge: Some(challenge) }
+    /// A `407` with these values of `Proxy-Authenticate`.
+    pub fn challenge(text: &'a str, challenges: &'a [Vec<u8>]) -> OwnReply<'a> {
+        OwnReply { status: 407, text, challenges }
     }
 
     /// Head and body. `now` is the time of day in seconds since 1970, `name` the name of the proxy.
     pub fn bytes(&self, client_minor: u8, keep: bool, now: u64, name: &str) -> Vec<u8> {
-        let OwnReply { status, text, challenge } = *self;
+        let OwnReply { status, text, challenges } = *self;
         let reason = match status {
             200 => "OK",
             400 => "Bad Request",
@@ -215,7 +215,7 @@ impl<'a> OwnReply<'a> {
             "HTTP/1.1 {status} {reason}\r\nDate: {date}\r\nVia: 1.1 {name}\r\nCache-Control: no-store\r\n\
              Content-Type: text/plain\r\nContent-Length: {length}\r\n"
         );
-        if let Some(challenge) = challenge {
+        for challenge in challenges {
             field(&mut out, "Proxy-Authenticate", challenge);
         }
         write_end(&mut out, None, client_minor, keep);

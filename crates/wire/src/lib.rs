@@ -7,7 +7,8 @@
 //! * [`foreign`]: traces of URLs that are not ours.
 //! * [`marks`]: the benchmark's `X-` headers, by which hits are known from first hand; [`worlds`] and
 //!   [`target`] are the values of some.
-//! * [`auth`]: challenges and answers of Basic and Digest (RFC 7617, 7616).
+//! * [`auth`]: challenges and answers of Basic, Digest, NTLM and Negotiate (RFC 7617, 7616, 4559).
+//! * [`socks`]: the dialogue with a SOCKS proxy (RFC 1928, RFC 1929).
 //! * [`checksum`]: the digest in `Content-MD5`.
 //! * [`coding`]: which content coding a reply gets.
 //! * [`cookie`]: cookies (RFC 6265).
@@ -33,6 +34,7 @@ pub mod multipart;
 pub mod preflight;
 pub mod range;
 pub mod raw_uris;
+pub mod socks;
 pub mod target;
 pub mod uri;
 pub mod url;

@@ -6,14 +6,14 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use polygraph_cache::{Access, Fault, ProxyConfig, Scheme, Snapshot};
+use polygraph_cache::{Fault, ProxyConfig, Snapshot};
 use polygraph_engine::proxy::ProxyServer;
 use polygraph_engine::{Engine, limits};
 use polygraph_plan::values;
 use polygraph_report::text;
 use polygraph_runner::Failure;
 use polygraph_runner::jobs::listen_hint;
-use polygraph_wire::auth::digest::Hash;
+use polygraph_wire::auth::access::{Access, Scheme};
 
 use crate::exit::Done;
 use crate::options::service::ServiceOptions;
@@ -49,9 +49,10 @@ pub struct Args {
     max_connections: Option<u32>,
     #[command(flatten)]
     service: ServiceOptions,
-    /// Require authentication with this scheme: basic, digest (MD5) or digest-sha256
-    #[arg(long, value_name = "SCHEME", value_parser = scheme, requires = "user", help_heading = "Users")]
-    auth: Option<Scheme>,
+    /// Require authentication with this scheme: basic, digest (MD5), digest-sha256, ntlm or negotiate; several, separated by commas,
+    /// are offered in this order
+    #[arg(long, value_name = "SCHEME", value_parser = scheme, value_delimiter = ',', requires = "user", help_heading = "Users")]
+    auth: Vec<Scheme>,
     /// User with access; repeatable
     #[arg(long, value_name = "NAME:PASSWORD", value_parser = credentials, requires = "auth", help_heading = "Users")]
     user: Vec<(String, String)>,
@@ -69,12 +70,9 @@ pub struct Args {
 }
 
 fn scheme(text: &str) -> Result<Scheme, String> {
-    match text.to_ascii_lowercase().as_str() {
-        "basic" => Ok(Scheme::Basic),
-        "digest" => Ok(Scheme::Digest(Hash::Md5)),
-        "digest-sha256" => Ok(Scheme::Digest(Hash::Sha256)),
-        _ => Err(format!("`{text}` is not a scheme: write basic, digest or digest-sha256")),
-    }
+    let unknown =
+        || format!("`{text}` is not a scheme: write basic, digest, digest-sha256, ntlm or negotiate");
+    Scheme::named(text).ok_or_else(unknown)
 }
 
 fn credentials(text: &str) -> Result<(String, String), String> {
@@ -102,7 +100,7 @@ pub fn run(args: Args) -> Done {
         max_connections: args
             .max_connections
             .map_or(limits::connection_limit(descriptors) / 2, |limit| limit as usize),
-        access: args.auth.map(|scheme| Access::new(scheme, &args.realm, args.user)),
+        access: (!args.auth.is_empty()).then(|| Access::new(args.auth, &args.realm, args.user)),
         service: args.service.into(),
         faults: args.fault,
         ..ProxyConfig::default()

@@ -9,7 +9,10 @@ use polygraph_origin::settings::{OriginConfig, ServerProfile};
 use polygraph_robot::exchange::reply::{self, Progress, ReplyMeta, ReplyReader};
 use polygraph_traffic::content::Encodings;
 use polygraph_traffic::{Catalog, Content, ContentKind, Distr, Seed, Selector, UniqId};
-use polygraph_wire::auth::{basic, challenges, digest};
+use polygraph_wire::auth::access::{Access, AccessRequest, ConnectionAccess, Scheme};
+use polygraph_wire::auth::handshake::{ClientHandshake, Framing};
+use polygraph_wire::auth::ntlm::{Account, Uniqueness};
+use polygraph_wire::auth::{basic, challenges, digest, spnego};
 use polygraph_wire::cookie::{self, SetCookie};
 use polygraph_wire::head::Header;
 use polygraph_wire::marks::Marks;
@@ -17,6 +20,7 @@ use polygraph_wire::markup::{LinkTags, MarkupEvent, Scanner};
 use polygraph_wire::multipart::{self, MultipartPiece};
 use polygraph_wire::range::{ContentRange, RangeSet, write_range};
 use polygraph_wire::raw_uris::UriScanner;
+use polygraph_wire::socks;
 use polygraph_wire::worlds::{AbortMark, WorldMark};
 use polygraph_wire::{BodyReader, Framing, checksum, coding, date, foreign, uri, url};
 
@@ -34,6 +38,8 @@ pub const TARGETS: [Target; 11] = [
     ("range", range),
     ("cookie", cookie),
     ("auth", auth),
+    ("handshake", handshake),
+    ("socks", socks),
     ("markup", markup),
     ("fields", fields),
 ];
@@ -279,6 +285,58 @@ pub fn auth(data: &[u8]) {
             assert_eq!(verdict, Some(Ok(())), "own answers are good");
         }
     }
+}
+
+/// Tokens of NTLM and SPNEGO: bytes of a client for a server, and of a server for a client.
+pub fn handshake(data: &[u8]) {
+    if let Some(message) = spnego::Message::read(data) {
+        assert_eq!(spnego::Message::read(&message.write()).as_ref(), Some(&message), "the same again");
+    }
+    let users = [("joe".to_owned(), "secret".to_owned())];
+    let access = Access::new(vec![Scheme::Negotiate, Scheme::Ntlm], "bench", users);
+    let request = AccessRequest { method: "GET", target: "/", unix_ms: 1, secret: 1 };
+    let unique = Uniqueness { nonce: [1; 8], unix_ms: 1 };
+    let account = Account { name: "joe", password: "wrong" };
+    for framing in [Framing::Ntlm, Framing::Raw, Framing::Spnego] {
+        let (mut client, first) = ClientHandshake::begin(framing);
+        let mut field = Vec::new();
+        polygraph_wire::auth::write_token(framing.scheme(), data, &mut field);
+        let token = std::str::from_utf8(&field).ok().and_then(|text| text.split(' ').nth(1));
+        std::hint::black_box(client.answer(token, account, unique).is_ok());
+        let connection = &mut ConnectionAccess::default();
+        let mut ask = |field: &[u8]| access.check(connection, std::iter::once(field), &request);
+        // As the first message, and as the last one.
+        assert!(
+            ask(&field).is_err() && ask(&first).is_err() && ask(&field).is_err(),
+            "nobody knows the password"
+        );
+    }
+}
+
+/// A dialogue with a SOCKS proxy: the bytes of the proxy.
+pub fn socks(data: &[u8]) {
+    let to = || socks::Destination::Name("origin.test".to_owned(), 80);
+    let joe = socks::SocksCredentials { user: "joe".to_owned(), password: "secret".to_owned() };
+    whole_and_cut(data, |pieces| {
+        let (mut dialogue, hello) = socks::Dialogue::begin(to(), Some(joe.clone()));
+        let (mut inbox, mut sent) = (Vec::new(), hello);
+        for piece in pieces {
+            inbox.extend_from_slice(piece);
+            loop {
+                match dialogue.advance(&inbox) {
+                    Ok(socks::DialogueStep::More) => break,
+                    Ok(socks::DialogueStep::Send(used, bytes)) => {
+                        inbox.drain(..used);
+                        sent.extend_from_slice(&bytes);
+                    }
+                    // What follows does not belong to the dialogue.
+                    Ok(socks::DialogueStep::Open(used)) => return (sent, Some(Ok(used))),
+                    Err(e) => return (sent, Some(Err(e))),
+                }
+            }
+        }
+        (sent, None)
+    });
 }
 
 /// Links in bodies.

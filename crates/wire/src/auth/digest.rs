@@ -14,7 +14,7 @@ use sha2::Sha256;
 use super::challenge::{Challenge, write_quoted};
 
 /// The hash function of a challenge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Hash {
     /// MD5, which all implementations support.
     Md5,
