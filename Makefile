@@ -53,7 +53,7 @@ test-deps: devices python
 devices:
 	sh devices/install.sh
 
-# DuckDB and pandas, which the tests read exported tables with.
+# DuckDB and pandas, which the tests read exported tables with, and pyspnego, a peer for authentication.
 python:
 	sh crates/export/tests/python.sh '$(TARGET)/python'
 

@@ -65,6 +65,7 @@ fn class_of(request: &Request, sent: &Sent, cachable: bool) -> Class {
     let conditional = request.if_modified_since.is_some();
     match (sent.status, request.method) {
         _ if sent.is_cut => Class::Abort,
+        (401, _) => Class::Authenticating,
         (302, _) => Class::RepToRedir,
         (304, _) => Class::Ims304,
         _ if conditional => Class::Ims200,

@@ -152,6 +152,14 @@ impl ReplyWriter<'_> {
             };
             return self.bare(status, line, rng, out);
         }
+        if !self.request.challenges.is_empty() {
+            let mut line = b"401 Unauthorized".to_vec();
+            for challenge in &self.request.challenges {
+                line.extend_from_slice(b"\r\nWWW-Authenticate: ");
+                line.extend_from_slice(challenge);
+            }
+            return self.bare(401, &line, rng, out);
+        }
         if self.about.refuse_body || self.request.expectation == Expectation::Other {
             return self.bare(417, b"417 Expectation Failed", rng, out);
         }

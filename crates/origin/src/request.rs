@@ -56,6 +56,17 @@ pub struct Parts {
     pub only_if: Option<Option<u64>>,
 }
 
+/// What a request proves about its user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestCredentials {
+    /// The method as sent.
+    pub method: Box<str>,
+    /// The request target as sent.
+    pub target: Box<str>,
+    /// The values of all `Authorization` fields.
+    pub fields: Vec<Vec<u8>>,
+}
+
 /// A request as an origin server needs it.
 ///
 /// A connection reads all its requests into one value, because the type is too large to be moved cheaply.
@@ -91,6 +102,10 @@ pub struct Request {
     pub parts: Option<Box<Parts>>,
     /// The body, if the request has one.
     pub upload: Option<Box<Upload>>,
+    /// What the request proves about its user, if the server has access control.
+    pub credentials: Option<Box<RequestCredentials>>,
+    /// Values of `WWW-Authenticate`: the request gets them instead of the object. Empty: it has access.
+    pub challenges: Vec<Vec<u8>>,
     /// The absolute URL, if replies may quote it.
     pub url: Option<Box<str>>,
     /// The start of the request line, if the request has an error.
@@ -195,6 +210,9 @@ impl RequestReader<'_> {
             .map(|range| Box::new(Parts { range: range.into(), only_if: fields.if_range }));
         request.upload = (framing != Framing::Length(0) && fault.is_none())
             .then(|| Box::new(Upload::new(framing, fields.md5)));
+        request.credentials = (self.profile.access.is_some() && fault.is_none() && !is_health)
+            .then(|| Box::new(credentials(head)));
+        request.challenges.clear();
         request.url = (injects || self.profile.redirects.is_some())
             .then(|| absolute(!self.profile.tls.is_empty(), authority, path));
         let odd = fault.is_some() || request.unknown_host || requested == RequestedObject::UnknownEmbedded;
@@ -206,6 +224,15 @@ impl RequestReader<'_> {
 
 fn has_choice(content: Option<&Content>) -> bool {
     content.is_some_and(|content| content.encodings.gzip)
+}
+
+fn credentials(head: &RequestHead<'_, '_>) -> RequestCredentials {
+    let fields = head.headers.iter().filter(|field| field.name.eq_ignore_ascii_case("Authorization"));
+    RequestCredentials {
+        method: head.method.into(),
+        target: head.target.into(),
+        fields: fields.map(|field| field.value.to_vec()).collect(),
+    }
 }
 
 fn accept_encoding(head: &RequestHead<'_, '_>) -> Option<Box<[u8]>> {

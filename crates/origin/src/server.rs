@@ -10,6 +10,7 @@ use polygraph_tls::failure::{FailureKind, TlsFailure};
 use polygraph_traffic::{AbortCoords, Body, Oid, Random};
 use polygraph_transport::Channel;
 use polygraph_transport::tls::{self, TlsServer};
+use polygraph_wire::auth::access::{AccessRequest, ConnectionAccess};
 use polygraph_wire::worlds::WorldMark;
 use polygraph_wire::{BodyError, preflight};
 
@@ -201,8 +202,9 @@ impl<L: Link> Server<L> {
         uses: &mut u64,
         looked: &mut bool,
     ) -> Option<CloseKind> {
-        let limit = self.connection_uses();
+        let mut limit = self.connection_uses();
         let (mut request, mut inbox) = (Request::default(), Vec::new());
+        let mut access = ConnectionAccess::default();
         loop {
             let next = self.next_request(conn, &mut request, &mut inbox, *uses == 0).await;
             if *uses > 0 {
@@ -232,6 +234,9 @@ impl<L: Link> Server<L> {
                 }
             };
             *uses += 1;
+            self.check_access(&mut request, &mut access);
+            // The request that completes a handshake must come on the same connection.
+            limit = limit.saturating_add(u64::from(matches!(access, ConnectionAccess::Begun(_))));
             let mut transaction = self.begin(&mut request, *uses >= limit);
             conn.set_deadline(transaction.deadline);
             let outcome = self.transact(conn, &mut request, &mut inbox, &mut transaction).await;
@@ -375,6 +380,20 @@ impl<L: Link> Server<L> {
         }
     }
 
+    /// Decides whether the request gets an object or challenges, if the server has access control.
+    fn check_access(&self, request: &mut Request, connection: &mut ConnectionAccess) {
+        let Some(credentials) = request.credentials.take() else { return };
+        let Some(access) = &self.profile().access else { return };
+        let about = AccessRequest {
+            method: &credentials.method,
+            target: &credentials.target,
+            unix_ms: self.origin.link.unix_millis(),
+            secret: self.origin.config.seed.0,
+        };
+        let fields = credentials.fields.iter().map(Vec::as_slice);
+        request.challenges = access.check(connection, fields, &about).err().unwrap_or_default();
+    }
+
     /// Starts a transaction.
     fn begin(&self, request: &mut Request, last: bool) -> Transaction {
         let origin = &self.origin;
@@ -426,7 +445,7 @@ impl<L: Link> Server<L> {
                 return ServerOutcome::Failed(ErrorKind::AlteredBody, detail);
             }
         }
-        if !self.think(transaction).await {
+        if request.challenges.is_empty() && !self.think(transaction).await {
             return ServerOutcome::Failed(ErrorKind::Timeout, "during the think time".into());
         }
         match self.reply(conn, request, transaction).await {
@@ -585,6 +604,7 @@ impl<L: Link> Server<L> {
         let profile = self.profile();
         let redirects = profile.redirects.as_ref()?;
         if request.fault.is_some()
+            || !request.challenges.is_empty()
             || request.method.has_body()
             || !matches!(request.requested, RequestedObject::Object(_))
         {

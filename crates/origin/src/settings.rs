@@ -15,6 +15,7 @@ use polygraph_stats::StatusScope;
 use polygraph_tls::settings::ServerTls;
 use polygraph_traffic::headers::HeaderRule;
 use polygraph_traffic::{Catalog, ContentKind, Distr, PopModel, Seed, Selector, UniqId};
+use polygraph_wire::auth::access::Access;
 
 /// What all servers of a process have in common.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -64,6 +65,8 @@ pub struct ServerProfile {
     pub cookies: Option<Cookies>,
     /// The share (0 to 1) of requests with `Expect: 100-continue` that may continue; the others get status 417.
     pub continue_prob: f64,
+    /// Access control; `None`: everybody gets objects.
+    pub access: Option<Arc<Access>>,
     /// Additional header fields of replies.
     pub headers: Vec<HeaderRule>,
     /// The statuses that are also counted separately.
@@ -88,6 +91,7 @@ impl ServerProfile {
             redirects: None,
             cookies: None,
             continue_prob: 1.0,
+            access: None,
             headers: Vec::new(),
             custom_scope: StatusScope::default(),
             tls: Selector::default(),

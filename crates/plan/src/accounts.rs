@@ -8,7 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use polygraph_pgl::Workload;
 use polygraph_wire::auth::stored::{apr1, salt, smd5};
 
-use crate::lower::WORKER;
+/// The worker number of robots: robots of all worker processes belong to one worker, as in the calls of the
+/// language.
+pub(crate) const WORKER: &str = "0";
 
 /// A user with a password.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use polygraph_origin::settings::ServerProfile;
+use polygraph_robot::settings::Socks;
 use polygraph_robot::{Field, Load, Profile, RobotShare, Server};
 use polygraph_stats::Side;
 use polygraph_traffic::{Distr, Selector};
@@ -179,6 +180,30 @@ impl Test {
         }
     }
 
+    /// Sends all robots through SOCKS proxies, in turn; to their HTTP proxy if they have one.
+    pub fn through_socks(&mut self, proxies: &[SocketAddr]) {
+        for profile in &mut self.robots {
+            let profile = Arc::make_mut(profile);
+            let chained = if profile.proxies.is_empty() { 0.0 } else { 1.0 };
+            profile.socks = Some(Socks { proxies: proxies.to_vec(), share: 1.0, chained });
+        }
+    }
+
+    /// Lets robots connect to where their SOCKS proxies would connect, for simulations, which have none. If only some robots of a
+    /// kind use their HTTP proxy, then all do.
+    pub fn without_socks(&mut self) {
+        for profile in &mut self.robots {
+            if let Some(socks) = &profile.socks {
+                let never_uses_proxies = socks.share == 1.0 && socks.chained == 0.0;
+                let profile = Arc::make_mut(profile);
+                profile.socks = None;
+                if never_uses_proxies {
+                    profile.proxies.clear();
+                }
+            }
+        }
+    }
+
     /// True if robots connect to servers that listen at these addresses: no device is between them, unless the
     /// network inserts one.
     pub fn is_direct(&self, listening: &[SocketAddr]) -> bool {
@@ -194,7 +219,8 @@ impl Test {
                 named.get(name).is_some_and(|addresses| addresses.iter().all(|ip| hosts.contains(ip)))
             }
         };
-        self.robots.iter().all(|profile| profile.proxies.is_empty()) && self.field.servers.iter().all(is_ours)
+        self.robots.iter().all(|profile| profile.proxies.is_empty() && profile.socks.is_none())
+            && self.field.servers.iter().all(is_ours)
     }
 
     /// A description of a name that has servers with different contents behind it: a resolver picks one of them

@@ -509,6 +509,9 @@ fn rich(block: &mut Block, done: Finished, at_ns: u64) {
         tls.ready_rptm_us.record(5_000);
         tls.connects.record(800, 39);
         tls.tunneled.record(9_000, 4_000);
+        block.socks.opened_us.record(900);
+        block.socks.transactions.record(done.rptm_us, done.size);
+        block.socks.hits.add(done.size);
         block.waiting.enter(polygraph_stats::Nanos::new(at_ns));
         block.waiting.leave(polygraph_stats::Nanos::new(at_ns + 1));
         block.pipeline_depth.record(3);

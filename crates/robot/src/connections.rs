@@ -4,4 +4,5 @@ pub mod hop;
 pub mod layers;
 pub mod pool;
 pub mod resolving;
+mod socks;
 pub mod wait_queue;

@@ -72,6 +72,32 @@ struct Member {
     number: u32,
     /// 0 for HTTP/1.0, 1 for HTTP/1.1.
     http_minor: u8,
+    /// How the robot uses SOCKS proxies.
+    socks: UseOfSocks,
+}
+
+/// How a robot uses SOCKS proxies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum UseOfSocks {
+    Never,
+    /// For connections to servers.
+    ToServers,
+    /// For connections to its HTTP proxy.
+    ToProxy,
+}
+
+impl UseOfSocks {
+    /// Draws how the robot with this number in the whole test uses them.
+    fn draw(settings: &Settings, profile: usize, number: usize) -> UseOfSocks {
+        let Some(socks) = &settings.profiles[profile].socks else { return UseOfSocks::Never };
+        let mut choices = settings.seed.stream("socks", number as u64);
+        let (uses, chained) = (choices.event(socks.share), choices.event(socks.chained));
+        match (uses, chained) {
+            (false, _) => UseOfSocks::Never,
+            (true, false) => UseOfSocks::ToServers,
+            (true, true) => UseOfSocks::ToProxy,
+        }
+    }
 }
 
 /// The context that all parts of a robot group share.
@@ -112,7 +138,8 @@ impl<L: Link> GroupContext<L> {
             let profile = settings.kind(position);
             let number = settings.number(position) - places[profile].first;
             let http_minor = draw_http_version(&settings, position).0;
-            Member { profile: profile as u32, number: number as u32, http_minor }
+            let socks = UseOfSocks::draw(&settings, profile, settings.number(position));
+            Member { profile: profile as u32, number: number as u32, http_minor, socks }
         };
         let profile = |(kind, profile): (usize, &Arc<Profile>)| {
             ProfileContext::new(profile, &settings, places[kind].first, settings.first_position(kind))
@@ -241,9 +268,22 @@ impl<'a, L: Link> RobotContext<'a, L> {
         (!addresses.is_empty()).then(|| addresses[here % addresses.len()])
     }
 
-    /// The robot's proxy, if it uses one.
+    /// The robot's HTTP proxy, if it uses one.
     pub fn proxy(self) -> Option<SocketAddr> {
-        self.dealt(&self.profile().proxies)
+        match self.member().socks {
+            UseOfSocks::ToServers => None,
+            UseOfSocks::Never | UseOfSocks::ToProxy => self.dealt(&self.profile().proxies),
+        }
+    }
+
+    /// The robot's SOCKS proxy, if it uses one.
+    pub fn socks(self) -> Option<SocketAddr> {
+        match self.member().socks {
+            UseOfSocks::Never => None,
+            UseOfSocks::ToServers | UseOfSocks::ToProxy => {
+                self.profile().socks.as_ref().and_then(|socks| self.dealt(&socks.proxies))
+            }
+        }
     }
 
     /// Whether requests to `hop` travel over TLS.
@@ -253,7 +293,13 @@ impl<'a, L: Link> RobotContext<'a, L> {
 
     /// Whether requests to `hop` travel through a tunnel of the proxy.
     pub fn is_tunneled(self, hop: Hop) -> bool {
-        hop.server.is_some() && !self.profile().proxies.is_empty()
+        hop.server.is_some() && self.proxy().is_some()
+    }
+
+    /// Whether the robot's HTTP proxy sees the request. It does not see requests in its tunnels.
+    pub fn is_via_proxy(self, request: &Request) -> bool {
+        let is_tunneled = request.foreign.is_none() && self.group.settings.field.servers[request.server].tls;
+        self.proxy().is_some() && !is_tunneled
     }
 
     /// The robot's item of those that are dealt to the robots of a profile in turn.

@@ -48,11 +48,13 @@ pub fn challenge<L: Link>(cx: RobotContext<'_, L>, completed: &Completed, starte
     cx.recorder.with(|block| block.challenge(scheme, status, (now - started).as_micros(), size, custom));
 }
 
-/// Counts the use, from `now` on, of a connection that was used before.
-pub fn reuse<L: Link>(cx: RobotContext<'_, L>, now: Nanos) {
+/// Counts the use, from `now` on, of a connection that was used before and may have been idle since.
+pub fn reuse<L: Link>(cx: RobotContext<'_, L>, now: Nanos, was_idle: bool) {
     cx.recorder.with(|block| {
         block.reused += 1;
-        block.idle.leave(now);
+        if was_idle {
+            block.idle.leave(now);
+        }
     });
 }
 
@@ -191,6 +193,12 @@ pub fn success<L: Link>(
             block.tls.ready_rptm_us.record(rptm_us.saturating_sub(set_up.as_micros()));
             if cx.is_tunneled(exchange.hop) {
                 block.tls.tunneled.record(rptm_us, size);
+            }
+        }
+        if cx.socks().is_some() {
+            block.socks.transactions.record(rptm_us, size);
+            if class == Class::Hit {
+                block.socks.hits.add(size);
             }
         }
         if class.is_basic() && auth.challenges == 0 {

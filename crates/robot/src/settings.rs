@@ -163,6 +163,18 @@ pub struct Dns {
     pub sharing_group: Option<String>,
 }
 
+/// SOCKS proxies of robots.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Socks {
+    /// The proxies, which robots take in turn.
+    pub proxies: Vec<SocketAddr>,
+    /// Share of robots that connect through them (0 to 1); drawn once for each robot.
+    pub share: f64,
+    /// Share of those robots that use their HTTP proxy through the SOCKS proxy (0 to 1); the others connect to servers. Drawn once for
+    /// each robot.
+    pub chained: f64,
+}
+
 /// The profile of a kind of robots: one `Robot` of a workload.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Profile {
@@ -185,6 +197,8 @@ pub struct Profile {
     pub secure_proxies: Vec<SocketAddr>,
     /// The settings of TLS, of which each robot draws one; empty if robots cannot use it.
     pub tls: Selector<Arc<ClientTls>>,
+    /// SOCKS proxies, if robots use any.
+    pub socks: Option<Socks>,
     /// Share of embedded objects that are requested (0 to 1).
     pub embed_recur: f64,
     /// Tags and attributes of links to embedded objects, for example `<embed src>`.
@@ -229,6 +243,8 @@ pub struct Profile {
     pub credentials: Vec<String>,
     /// Probability of an intentionally wrong password (0 to 1).
     pub auth_error: f64,
+    /// Share (0 to 1) of Negotiate handshakes in SPNEGO; the others send NTLM without this frame.
+    pub spnego: f64,
     /// Probability that a robot keeps cookies (0 to 1).
     pub cookie_sender: f64,
     /// Cookies kept for each server; drawn once for each robot and rounded up.
@@ -268,6 +284,7 @@ impl Profile {
             proxies: Vec::new(),
             secure_proxies: Vec::new(),
             tls: Selector::default(),
+            socks: None,
             embed_recur: 0.0,
             container_tags: vec!["<embed src>".to_owned()],
             http_minor: Selector::only(1),
@@ -290,6 +307,7 @@ impl Profile {
             session: None,
             credentials: Vec::new(),
             auth_error: 0.0,
+            spnego: 1.0,
             cookie_sender: 1.0,
             cookies_keep: Distr::Const(4.0),
             foreign: 0.0,

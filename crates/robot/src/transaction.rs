@@ -17,6 +17,7 @@ use polygraph_traffic::{Method, WorldFacts};
 
 use self::workers::{Job, MAX_RESTING};
 use crate::connections::hop::Hop;
+use crate::connections::pool::PooledConnection;
 use crate::connections::wait_queue::Waiter;
 use crate::context::RobotContext;
 use crate::exchange::reply::{Coding, ReplyMeta};
@@ -26,13 +27,14 @@ use crate::group::RobotGroup;
 use crate::judge::history::Delivery;
 use crate::judge::{Known, Verdict, is_first_hand, judge};
 use crate::record::{self, Remembered};
-use crate::request::auth::{AuthAnswers, AuthSource};
+use crate::request::auth::AuthSource;
 use crate::request::page::Page;
 use crate::request::universe::SharedWorld;
 use crate::request::{Cause, Request};
 
-/// Maximum number of challenges that a transaction answers.
-const MAX_CHALLENGES: usize = 3;
+/// Maximum number of challenges that a transaction answers: a proxy and a server may each demand a handshake, and once more if the
+/// connection is lost.
+const MAX_CHALLENGES: usize = 6;
 /// Number of further connections on which a request is sent if peers close earlier ones before they answer.
 const MAX_RETRIES: u32 = 10;
 
@@ -97,16 +99,20 @@ impl<L: Link> RobotGroup<L> {
         mut first: Option<Box<Completed>>,
     ) -> Result<Completed, Incomplete> {
         let cx = self.context.of(robot);
-        let (mut lines, mut started, mut sent, mut scheme) = (Vec::new(), None, 0, None);
+        let (mut started, mut sent, mut scheme) = (None, 0, None);
         let mut challengers = Vec::new();
+        // The connection of a handshake, which must go on where it began.
+        let mut held = None;
         loop {
             let mut completed = match first.take() {
                 Some(completed) => *completed,
-                None => {
-                    lines.clear();
-                    let answers = self.write_identity(robot, request, &mut lines);
-                    self.exchange_alone(robot, request, (&lines, answers), now).await?
-                }
+                None => match self.exchange_alone(robot, request, &mut held, now).await {
+                    Ok(completed) => completed,
+                    Err(Incomplete::Failed(failure)) => {
+                        return self.expected_denial(robot, &failure).ok_or(Incomplete::Failed(failure));
+                    }
+                    Err(incomplete) => return Err(incomplete),
+                },
             };
             let exchange_started = completed.exchange.started;
             completed.exchange.started = *started.get_or_insert(exchange_started);
@@ -124,7 +130,7 @@ impl<L: Link> RobotGroup<L> {
                     completed.auth.refused = status == 403 && self.has_wrong_password(robot);
                     if status < 400 && self.has_wrong_password(robot) {
                         // A proxy demands credentials for all requests, an origin possibly for this object only.
-                        let proxy = answers.proxy.map(|_| AuthSource::Proxy);
+                        let proxy = (answers.proxy.is_some() || answers.socks).then_some(AuthSource::Proxy);
                         completed.auth.ignored_by = proxy.or(challengers.last().copied());
                     }
                     return Ok(completed);
@@ -133,65 +139,79 @@ impl<L: Link> RobotGroup<L> {
             if cx.profile().credentials.is_empty() {
                 return Ok(completed);
             }
-            let fields = completed.reply.rare.as_deref().map_or(&[][..], |rare| &rare.challenges);
-            let answer = self.credentials(robot).learn(source, fields, answers.to(source));
-            if answer.is_none() || challengers.len() > MAX_CHALLENGES {
+            let answered = (source, answers.to(source));
+            let answer = self.learn(robot, answered, &completed.reply, held.as_deref_mut());
+            if !matches!(answer, Ok(Some(_))) || challengers.len() >= MAX_CHALLENGES {
+                if let Some(connection) = held {
+                    self.pool.release(cx, connection, true, cx.now());
+                }
+                answer?;
                 // This is expected for a wrong password.
-                completed.auth.refused =
-                    self.has_wrong_password(robot) && (answers.to(source) || !challengers.is_empty());
+                completed.auth.refused = self.has_wrong_password(robot)
+                    && (answers.to(source).is_some() || !challengers.is_empty());
                 return Ok(completed);
             }
             challengers.push(source);
-            scheme = answer;
-            completed.auth.scheme = answer;
+            scheme = answer?;
+            completed.auth.scheme = scheme;
             now = cx.now();
             record::challenge(cx, &completed, exchange_started, now);
         }
     }
 
-    /// Exchanges a request on a connection of its own, from `now` on. `identity` is further header lines, and the challenges that
-    /// they answer.
+    /// Exchanges a request on a connection of its own, from `now` on: on the connection that is `held`, if there is one. Holds the
+    /// connection if a handshake on it goes on.
     async fn exchange_alone(
         self: &Rc<Self>,
         robot: usize,
         request: &Request,
-        (lines, answers): (&[u8], AuthAnswers),
+        held: &mut Option<Box<PooledConnection<L::Conn>>>,
         now: Nanos,
     ) -> Result<Completed, Incomplete> {
         let cx = self.context.of(robot);
         let deadline = cx.draw_deadline(now);
         // The time, as long as nothing had to be waited for: the clock is read as rarely as possible.
         let mut at_once = Some(now);
-        let hop = match self.resolvers.known_hop(cx, request) {
+        let hop = match held.as_ref().map(|connection| connection.hop) {
             Some(hop) => hop,
-            None => {
-                at_once = None;
-                // A look-up is rare and its state is large, so it is boxed.
-                Box::pin(self.resolvers.look_up_hop(cx, request, deadline)).await?
-            }
+            None => match self.resolvers.known_hop(cx, request) {
+                Some(hop) => hop,
+                None => {
+                    at_once = None;
+                    // A look-up is rare and its state is large, so it is boxed.
+                    Box::pin(self.resolvers.look_up_hop(cx, request, deadline)).await?
+                }
+            },
         };
+        let mut lines = Vec::new();
         for attempt in 0..=MAX_RETRIES {
-            let (mut connection, started) = match self.pool.take_idle(cx, hop) {
+            let was_held = held.is_some();
+            let (mut connection, started) = match held.take().or_else(|| self.pool.take_idle(cx, hop)) {
                 Some(connection) => (connection, at_once.take().unwrap_or_else(|| cx.now())),
                 None => {
                     at_once = None;
-                    (self.pool.open_or_wait(cx, hop, deadline).await?, cx.now())
+                    let account = || self.socks_credentials(robot);
+                    let connection = self.pool.open_or_wait(cx, hop, deadline, account).await?;
+                    (connection, cx.now())
                 }
             };
             let reused = connection.uses > 0;
+            // The set-up is a part of the first transaction on a connection.
             let set_up = connection.set_up.take();
             let started = set_up.map_or(started, |set_up| set_up.started);
             if reused {
-                record::reuse(cx, started);
+                record::reuse(cx, started, !was_held);
             } else {
                 // Connections are opened before requests are sent: when many transactions start at once, a peer that is
                 // woken by the first request finds the others, and is not woken by each of them.
                 yield_now().await;
             }
+            lines.clear();
+            let answers = self.write_identity(robot, request, &mut connection, true, &mut lines);
             let observed = Exchange::new(started, deadline, hop, connection.number);
             let ready = set_up.map(|set_up| set_up.ended);
             let observed = Exchange { answers, ready, retried: attempt > 0, ..observed };
-            let mut flight = InFlight::new(request, lines, observed);
+            let mut flight = InFlight::new(request, &lines, observed);
             let mut found_link = |container: &Request, hop, link: &[u8]| {
                 self.request_embedded(robot, container, hop, link);
             };
@@ -208,11 +228,13 @@ impl<L: Link> RobotGroup<L> {
             }
             return match flight.complete() {
                 Some(Ok(completed)) => {
+                    let keep_alive = completed.reply.keep_alive;
+                    let asked_again =
+                        connection.auth.is_some() && matches!(completed.reply.status, 401 | 407);
                     match completed.exchange.aborted {
                         true => self.pool.close(cx, connection, false),
-                        false => {
-                            self.pool.release(cx, connection, completed.reply.keep_alive, completed.ended)
-                        }
+                        false if keep_alive && asked_again => *held = Some(connection),
+                        false => self.pool.release(cx, connection, keep_alive, completed.ended),
                     }
                     Ok(completed)
                 }
@@ -239,7 +261,8 @@ impl<L: Link> RobotGroup<L> {
         let cx = self.context.of(robot);
         let deadline = cx.draw_deadline(cx.now());
         let mut requests = vec![first];
-        let mut connection = match self.pool.acquire(cx, hop, deadline).await {
+        let account = || self.socks_credentials(robot);
+        let mut connection = match self.pool.acquire(cx, hop, deadline, account).await {
             Ok(connection) => connection,
             Err(incomplete) => {
                 let mut first = requests.remove(0);
@@ -258,7 +281,7 @@ impl<L: Link> RobotGroup<L> {
         let now = set_up.map_or_else(|| cx.now(), |set_up| set_up.started);
         requests.iter_mut().for_each(|request| record::start(cx, request, now));
         if reused {
-            record::reuse(cx, now);
+            record::reuse(cx, now, true);
         }
         record::pipeline_depth(cx, requests.len());
         let mut lines = Vec::new();
@@ -266,7 +289,8 @@ impl<L: Link> RobotGroup<L> {
             .iter()
             .map(|request| {
                 let start = lines.len();
-                let answers = self.write_identity(robot, request, &mut lines);
+                // Handshakes need the connection for themselves.
+                let answers = self.write_identity(robot, request, &mut connection, false, &mut lines);
                 (start..lines.len(), answers)
             })
             .collect();

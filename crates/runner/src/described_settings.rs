@@ -80,6 +80,7 @@ fn rules(test: &Test) -> &'static str {
 
 fn of_profile(profile: &Profile) -> DescribedSettings {
     let mut settings = vec![
+        setting("SOCKS proxy", profile.socks.as_ref().map_or("none".into(), |socks| few(&socks.proxies))),
         setting("proxy", if profile.proxies.is_empty() { "none".into() } else { few(&profile.proxies) }),
         setting("number", profile.count),
         setting("launches", load(&profile.load)),

@@ -121,7 +121,10 @@ fn reply_size(test: &Test) -> Option<f64> {
 
 /// Addresses that robots connect to.
 fn targets(test: &Test, origins: &[SocketAddr]) -> BTreeSet<SocketAddr> {
-    let proxies = test.robots.iter().flat_map(|profile| profile.proxies.iter().copied());
+    let proxies = test.robots.iter().flat_map(|profile| {
+        let socks = profile.socks.iter().flat_map(|socks| &socks.proxies);
+        profile.proxies.iter().chain(socks).copied()
+    });
     let mut found: BTreeSet<SocketAddr> = proxies.collect();
     if found.is_empty() {
         found = test.field.servers.iter().flat_map(|server| server.addresses.iter().copied()).collect();

@@ -139,6 +139,10 @@ fn routes_of(
         target,
         credentials: !profile.credentials.is_empty(),
     };
+    if profile.socks.as_ref().is_some_and(|socks| socks.share == 1.0) {
+        // The servers and proxies can be reached only from the SOCKS proxy.
+        return Ok(Vec::new());
+    }
     if let Some(same) = profile.proxies.iter().find(|proxy| is_server(**proxy, server, check)) {
         return Err(Failure::usage(format!(
             "the proxy's address {same} is the address of the origin server: there would be no device between robots and servers"

@@ -111,6 +111,7 @@ impl Simulation {
         let SimulationSetup { mut test, working_set, .. } = setup;
         let places = setup.places.unwrap_or_else(|| places(&test));
         test.serve_at(&places);
+        test.without_socks();
         let device = match setup.device {
             Some(model) => Some((model, insert_device(&mut test)?)),
             None => {

@@ -13,6 +13,7 @@ use crate::fold::{Fold, fold_fields};
 use crate::histogram::{CoarseHistogram, Histogram};
 use crate::level::Level;
 use crate::miss_cause::MissCause;
+use crate::socks::SocksStats;
 use crate::status::ByStatus;
 use crate::summary_stats::SummaryStats;
 use crate::tls::TlsStats;
@@ -169,6 +170,8 @@ pub struct Block {
     pub writes: CoarseHistogram,
     /// TLS connections and tunnels.
     pub tls: TlsStats,
+    /// Connections through SOCKS proxies.
+    pub socks: SocksStats,
 }
 
 fold_fields! {
@@ -176,7 +179,7 @@ fold_fields! {
         classes, offered_hits, offered_misses, missed, hit_since_transfer_ms, miss_since_transfer_ms, false_hits, kinds, request_kinds,
         unusual_status, other_replies, custom, auth_steps, authenticated, compounds, latency, range_gen, oid_gen,
         embedded, unique, ordinals, pages, req_size, errors, verified, retried, reused, late_us, skipped_launches, conn_ttl_us, conn_uses, closes,
-        pipeline_depth, cookies, dns, continue_us, validations, reads, writes, tls;
+        pipeline_depth, cookies, dns, continue_us, validations, reads, writes, tls, socks;
         xacts, waiting, conns, established, idle, populus
     }
 }

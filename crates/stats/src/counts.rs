@@ -92,19 +92,34 @@ pub enum AuthScheme {
     Basic,
     /// Digest authentication (RFC 7616).
     Digest,
+    /// NTLM (MS-NLMP).
+    Ntlm,
+    /// Negotiate (RFC 4559).
+    Negotiate,
+    /// Name and password for a SOCKS proxy (RFC 1929).
+    SocksPassword,
 }
 
 impl AuthScheme {
     /// Number of schemes.
-    pub const COUNT: usize = 2;
+    pub const COUNT: usize = 5;
     /// All schemes in the order of their indices.
-    pub const ALL: [AuthScheme; AuthScheme::COUNT] = [AuthScheme::Basic, AuthScheme::Digest];
+    pub const ALL: [AuthScheme; AuthScheme::COUNT] = [
+        AuthScheme::Basic,
+        AuthScheme::Digest,
+        AuthScheme::Ntlm,
+        AuthScheme::Negotiate,
+        AuthScheme::SocksPassword,
+    ];
 
     /// The name in figures.
     pub fn name(self) -> &'static str {
         match self {
             AuthScheme::Basic => "basic",
             AuthScheme::Digest => "digest",
+            AuthScheme::Ntlm => "ntlm",
+            AuthScheme::Negotiate => "negotiate",
+            AuthScheme::SocksPassword => "socks.userpass",
         }
     }
 }

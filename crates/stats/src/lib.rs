@@ -32,6 +32,7 @@ pub mod miss_cause;
 mod packed_block;
 pub mod record;
 pub mod recorder;
+pub mod socks;
 pub mod stall;
 pub mod status;
 pub mod summary_stats;

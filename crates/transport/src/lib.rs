@@ -8,6 +8,7 @@
 //! Without the feature `tls`, the types of [`tls`] exist, but no connection can have TLS.
 
 mod channel;
+pub mod socks;
 pub mod tls;
 pub mod tunnel;
 

@@ -14,7 +14,7 @@ use polygraph_stats::{Record, Side};
 use polygraph_traffic::Distr;
 
 use crate::exit::{self, Done};
-use crate::options::make_test::{self, DEFAULT_SETTLE, DevicePath, TestParts};
+use crate::options::make_test::{self, DEFAULT_SETTLE, DevicePath, TestParts, apply_socks};
 use crate::options::values::{host_port, optional_time, sizes, think, yes_no};
 use crate::options::{
     AddressOptions, CommonOptions, ConfigOptions, LiveOptions, Optional, PreflightOptions, RobotOptions,
@@ -37,6 +37,9 @@ pub struct Args {
     /// Address of the surrogate or load balancer under test, which acts as all servers of the workload
     #[arg(long, value_name = "HOST:PORT", value_parser = host_port, conflicts_with = "proxy", requires = "config")]
     pub surrogate: Option<String>,
+    /// Address of a SOCKS proxy, version 5, through which all robots connect: to the proxy (--proxy), or to the servers
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_port, conflicts_with = "surrogate")]
+    pub socks_proxy: Option<String>,
     /// Address of the origin server
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080", value_parser = host_port, conflicts_with = "config")]
     pub origin: String,
@@ -155,6 +158,7 @@ impl Args {
         let path = DevicePath { proxy: self.proxy.as_deref(), surrogate: self.surrogate.as_deref() };
         if let Some(mut test) = self.workload.test(settings.global_seed, true)? {
             path.apply(&mut test)?;
+            apply_socks(self.socks_proxy.as_deref(), &mut test)?;
             return Ok(test);
         }
         let parts = TestParts {
@@ -168,6 +172,8 @@ impl Args {
             settle: DEFAULT_SETTLE,
             schedule: Schedule::classic(self.common.goal.unwrap_or_default(), self.cool_phase.0),
         };
-        make_test::of_options(&self.robots, &self.common, settings.global_seed, parts)
+        let mut test = make_test::of_options(&self.robots, &self.common, settings.global_seed, parts)?;
+        apply_socks(self.socks_proxy.as_deref(), &mut test)?;
+        Ok(test)
     }
 }

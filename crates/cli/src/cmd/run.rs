@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::fleet::run::{FleetResult, FleetTest};
 use crate::exit::{self, Done};
-use crate::options::make_test::DevicePath;
+use crate::options::make_test::{DevicePath, apply_socks};
 use crate::options::values::{host_port, optional_time, prediction_model, resolve};
 use crate::options::{
     BenchOptions, DeviceOptions, ExpectOptions, FleetOptions, LiveOptions, Optional, WorkingSetOptions,
@@ -47,7 +47,8 @@ pub struct Args {
     rename_all = "snake_case",
     mut_arg("xact_think", |arg| arg.default_value("norm:3s,1.5s")),
     mut_arg("device", |arg| arg.conflicts_with_all(["proxy", "surrogate", "no_proxy"])),
-    group = clap::ArgGroup::new("target").args(["proxy", "surrogate", "no_proxy", "device", "config"]).multiple(true).required(true)
+    mut_arg("socks_proxy", |arg| arg.conflicts_with_all(["surrogate", "device"])),
+    group = clap::ArgGroup::new("target").args(["proxy", "surrogate", "no_proxy", "device", "config", "socks_proxy"]).multiple(true).required(true)
 )]
 pub struct RunOptions {
     /// Address of the proxy under test
@@ -59,6 +60,9 @@ pub struct RunOptions {
     /// Test without a device: robots connect to the servers, which shows the limits of the bench
     #[arg(long, conflicts_with_all = ["proxy", "surrogate"])]
     no_proxy: bool,
+    /// Address of a SOCKS proxy, version 5, through which all robots connect: to the proxy (--proxy), or to the servers
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_port)]
+    socks_proxy: Option<String>,
     /// Length of the cool-down after the measurement, over which the load falls to zero
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = optional_time, conflicts_with = "config")]
     cool_phase: Optional<f64>,
@@ -105,10 +109,11 @@ fn name_server(text: &str) -> Result<NameServer, String> {
 
 /// Options that a run with a fleet does not have: they are about a device or processes that this process starts. Those of clients and
 /// servers are passed on with --client_opt and --server_opt.
-const WITHOUT_FLEET: [&str; 47] = [
+const WITHOUT_FLEET: [&str; 49] = [
     "accept_foreign_msgs",
     "addresses",
     "cool_phase",
+    "credentials",
     "device",
     "device_opt",
     "dhr",
@@ -144,6 +149,7 @@ const WITHOUT_FLEET: [&str; 47] = [
     "req_rate",
     "robots",
     "settle_time",
+    "socks_proxy",
     "stats_cycle",
     "store_working_set",
     "timer_quantum",
@@ -209,6 +215,7 @@ impl RunOptions {
         bench.without_surrogate = self.surrogate.as_ref().map(|_| bench.test.clone());
         DevicePath { proxy: self.proxy.as_deref(), surrogate: self.surrogate.as_deref() }
             .apply(&mut bench.test)?;
+        apply_socks(self.socks_proxy.as_deref(), &mut bench.test)?;
         let choice = match &self.dns {
             None => None,
             Some(NameServer::BuiltIn) => Some(NameServerChoice::BuiltIn),

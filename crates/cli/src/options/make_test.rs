@@ -77,6 +77,7 @@ pub fn of_options(
     let proxies: Vec<SocketAddr> = parts.proxy.map(resolve).transpose()?.into_iter().collect();
     let local_addrs = options.local_addrs.clone().map(|list| list.0).unwrap_or_default();
     let robots = Profile {
+        credentials: options.credentials.iter().cloned().collect(),
         addresses: local_addrs.iter().filter_map(|addr| addr.host.ip()).collect(),
         // Replaced by all servers when their ports are known.
         origins: Selector::only(0),
@@ -207,6 +208,19 @@ impl DevicePath<'_> {
         }
         Ok(())
     }
+}
+
+/// Makes the robots of a test connect through a SOCKS proxy, `host:port`, if there is one.
+///
+/// # Errors
+/// If the workload names SOCKS proxies, or the name of the proxy cannot be resolved.
+pub fn apply_socks(proxy: Option<&str>, test: &mut Test) -> Result<(), Failure> {
+    let Some(proxy) = proxy else { return Ok(()) };
+    if test.robots.iter().any(|profile| profile.socks.is_some()) {
+        return Err(Failure::usage("the workload names a SOCKS proxy: leave out --socks_proxy"));
+    }
+    test.through_socks(&[resolve(proxy)?]);
+    Ok(())
 }
 
 impl ConfigOptions {

@@ -55,6 +55,9 @@ pub struct RobotOptions {
     /// like lo::10.60.0-3.1-250/22, are added to it (--addresses)
     #[arg(long, value_name = "RANGES", value_parser = local_addresses, conflicts_with = "config")]
     pub local_addrs: Option<LocalAddressList>,
+    /// User name and password with which robots answer challenges of proxies and servers
+    #[arg(long, value_name = "NAME:PASSWORD", conflicts_with = "config")]
+    pub credentials: Option<String>,
     /// Maximum number of open connections; a request that needs one more fails. Default: as many as the limit of file
     /// descriptors allows
     #[arg(long, value_name = "N", value_parser = whole(1..=u32::MAX))]

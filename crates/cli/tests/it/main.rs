@@ -6,6 +6,7 @@
 mod addr_cmds;
 mod addresses;
 mod aka;
+mod authentication;
 mod bakeoff;
 mod builtin_files;
 mod classic;
@@ -40,6 +41,7 @@ mod scripts;
 mod settings;
 mod shares;
 mod simulate;
+mod socks;
 mod sync;
 mod tcp_peer;
 mod time_wait;

@@ -80,7 +80,7 @@ fn what_cannot_be_run_is_listed() {
         "odd.pg",
         "Content C = { size = const(1KB); };
          Server S = { contents = [ C ]; addresses = ['127.0.0.1:9090']; accept_lmt = 5; };
-         Robot R = { origins = S.addresses; addresses = ['127.0.0.1']; socks_proxies = ['127.0.0.1:1080'];
+         Robot R = { origins = S.addresses; addresses = ['127.0.0.1']; ftp_proxies = ['127.0.0.1:21'];
              interests = [ \"foreign\": 10%, \"public\" ]; foreign_trace = \"no-such-trace\"; };
          use(S, R);",
     );
@@ -90,7 +90,7 @@ fn what_cannot_be_run_is_listed() {
     assert_eq!(done.code(), Some(2), "{}", done.err);
     for words in [
         "`accept_lmt` of a Server cannot be run yet",
-        "`socks_proxies` of a Robot",
+        "`ftp_proxies` of a Robot is not supported: FTP is obsolete",
         "cannot read no-such-trace",
     ] {
         assert!(done.err.contains(words), "{words}: {}", done.err);

@@ -10,7 +10,7 @@ use polygraph_robot::exchange::reply::{self, Progress, ReplyMeta, ReplyReader};
 use polygraph_traffic::content::Encodings;
 use polygraph_traffic::{Catalog, Content, ContentKind, Distr, Seed, Selector, UniqId};
 use polygraph_wire::auth::access::{Access, AccessRequest, ConnectionAccess, Scheme};
-use polygraph_wire::auth::handshake::{ClientHandshake, Framing};
+use polygraph_wire::auth::handshake::{ClientHandshake, TokenFrame};
 use polygraph_wire::auth::ntlm::{Account, Uniqueness};
 use polygraph_wire::auth::{basic, challenges, digest, spnego};
 use polygraph_wire::cookie::{self, SetCookie};
@@ -28,7 +28,7 @@ use polygraph_wire::{BodyReader, Framing, checksum, coding, date, foreign, uri, 
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 13] = [
     ("request", request),
     ("reply", reply),
     ("url", url),
@@ -297,7 +297,7 @@ pub fn handshake(data: &[u8]) {
     let request = AccessRequest { method: "GET", target: "/", unix_ms: 1, secret: 1 };
     let unique = Uniqueness { nonce: [1; 8], unix_ms: 1 };
     let account = Account { name: "joe", password: "wrong" };
-    for framing in [Framing::Ntlm, Framing::Raw, Framing::Spnego] {
+    for framing in [TokenFrame::Ntlm, TokenFrame::Raw, TokenFrame::Spnego] {
         let (mut client, first) = ClientHandshake::begin(framing);
         let mut field = Vec::new();
         polygraph_wire::auth::write_token(framing.scheme(), data, &mut field);

@@ -157,6 +157,8 @@ macro_rules! record_table {
             cookie_value_size: Option<Distribution<Size>>,
             /// Probability (0..1) of answering `Expect: 100-continue` with 100 (continue) instead of 417.
             req_body_allowed: f64 = Default::Float(1.0),
+            /// Schemes of authentication that the server offers, in this order: `basic`, `digest`, `digest-sha256`, `ntlm`, `negotiate`; empty: it demands none. The credentials of all robots have access.
+            auth_schemes: Vec<String>,
         }
 
         /// A proxy in the test: its addresses and TLS settings.

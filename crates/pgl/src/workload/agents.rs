@@ -17,6 +17,8 @@ pub(super) const INTERESTS: &[&str] = &["public", "private", "foreign"];
 pub(super) const REP_TYPES: &[&str] = &["Basic", "302 Found"];
 pub(super) const PROTOCOLS: &[&str] = &["HTTP", "FTP"];
 
+pub(super) const AUTH_SCHEMES: &[&str] = &["basic", "digest", "digest-sha256", "ntlm", "negotiate"];
+
 /// Moves values of old fields to the current fields.
 pub fn with_old_names(mut robot: Robot, checks: &mut Checks<'_>, used: &UsedRecord) -> Robot {
     for (old, new) in [("proxies", "http_proxies"), ("put_contents", "upload_contents")] {
@@ -44,15 +46,27 @@ impl Checks<'_> {
         selector: &Selector<String, M>,
         known: &[&str],
     ) {
+        let values: Vec<&String> = selector.values().collect();
+        self.listed_words(place, field, &values, known);
+    }
+
+    /// Reports words of a list that are not `known`.
+    pub(super) fn listed_words<'p>(
+        &mut self,
+        place: impl Into<RecordContext<'p>>,
+        field: &str,
+        words: &[&String],
+        known: &[&str],
+    ) {
         let place = place.into();
-        if selector.items.len() > crate::types::MAX_WORDS {
+        if words.len() > crate::types::MAX_WORDS {
             let finding = self.at(Code::UnknownWord, place, field, format!("`{field}` lists too many words"));
             self.push(finding);
             return;
         }
-        for word in selector.values().filter(|word| !known.contains(&word.as_str())) {
+        for word in words.iter().filter(|word| !known.contains(&word.as_str())) {
             let text = format!("\"{word}\" is not a possible value of `{field}`");
-            let test = |value: &Value| matches!(value, Value::Str(text) if **text == **word);
+            let test = |value: &Value| matches!(value, Value::Str(text) if **text == ***word);
             let mut finding = self
                 .at_element(Code::UnknownWord, place, field, text, &test)
                 .note(format!("the possible values are {}", quoted_list(known)));
@@ -336,6 +350,8 @@ pub fn server(server: &Server, used: &UsedRecord, checks: &mut Checks<'_>) {
     }
     checks.words(used, "rep_types", &server.rep_types, REP_TYPES);
     checks.words(used, "protocol", &server.protocol, PROTOCOLS);
+    let schemes: Vec<&String> = server.auth_schemes.iter().collect();
+    checks.listed_words(used, "auth_schemes", &schemes, AUTH_SCHEMES);
     for (field, value) in
         [("cookie_set_prob", server.cookie_set_prob), ("req_body_allowed", server.req_body_allowed)]
     {

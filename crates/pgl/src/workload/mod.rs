@@ -38,6 +38,7 @@ pub(crate) fn words_of(field: &str) -> &'static [&'static str] {
         "interests" => agents::INTERESTS,
         "rep_types" => agents::REP_TYPES,
         "protocol" => agents::PROTOCOLS,
+        "auth_schemes" => agents::AUTH_SCHEMES,
         "generator" => content::GENERATORS,
         "inject_object" => content::INJECTED,
         "encodings" => content::ENCODINGS,

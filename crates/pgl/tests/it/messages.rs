@@ -244,6 +244,7 @@ fn servers() {
         "S.cookie_set_prob = 10%;",
         "S.rep_types = [\"Basic\", \"302 Found\": 5%];",
         "S.protocol = [\"HTTPS\"];",
+        "S.auth_schemes = [ \"ntml\" ];",
     ]));
 }
 

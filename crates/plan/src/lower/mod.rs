@@ -22,8 +22,6 @@ mod servers;
 mod tests;
 mod tls;
 
-pub(crate) use robots::WORKER;
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -50,6 +48,9 @@ pub enum LowerError {
     /// The workload uses a feature that the engine does not support.
     #[error("{0} cannot be run yet")]
     Unsupported(String),
+    /// The workload uses FTP.
+    #[error("{0} is not supported: FTP is obsolete; leave it out")]
+    Obsolete(String),
     /// Something outside the workload that is not available.
     #[error("{0}")]
     Missing(String),
@@ -131,6 +132,13 @@ impl Lowering<'_> {
     fn unless(&mut self, fine: bool, what: impl Into<String>) {
         if !fine {
             self.unsupported(what);
+        }
+    }
+
+    /// Reports a use of FTP, unless it is `fine`.
+    fn no_ftp(&mut self, fine: bool, what: &str) {
+        if !fine {
+            self.add(LowerError::Obsolete(what.to_owned()));
         }
     }
 

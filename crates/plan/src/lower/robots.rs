@@ -6,9 +6,10 @@ use std::sync::Arc;
 use polygraph_link::nanos;
 use polygraph_pgl::Workload;
 use polygraph_pgl::types::{DnsResolver, Robot, Session as PglSession};
-use polygraph_robot::settings::{Dns, Expect, Load, Profile, Session};
+use polygraph_robot::settings::{Dns, Expect, Load, Profile, Session, Socks};
 use polygraph_traffic::{Behavior, Distr, Method, RequestKind, Selector};
 use polygraph_wire::markup::LinkTags;
+use polygraph_wire::socks::MAX_TEXT;
 
 use super::contents::{kinds, methods, popularity, request_kinds};
 use super::maps::VisibleServers;
@@ -16,20 +17,19 @@ use super::{
     Lowering, agent, custom_scope, distr, headers, hosts, maybe, only_defaults, ranges,
     requests_per_connection, says_nothing, tls, versions,
 };
+use crate::accounts::WORKER;
 
 /// The default port of name servers.
 const DNS_PORT: u16 = 53;
+/// The default port of SOCKS proxies (RFC 1928).
+const SOCKS_PORT: u16 = 1080;
 /// The default timeout of name servers, in seconds.
 const DNS_TIMEOUT: f64 = 5.0;
-
-/// The worker number of robots: robots of all worker processes belong to one worker, as in the calls of the
-/// language.
-pub(crate) const WORKER: &str = "0";
 
 /// A kind of robots.
 ///
 /// `xact_think` has no effect on robots, and the old names `proxies` and `put_contents` are resolved by the
-/// checks of the language. `passive_ftp` concerns FTP URLs only, which no server supports.
+/// checks of the language.
 pub fn profile(
     robot: &Robot,
     workload: &Workload,
@@ -39,11 +39,11 @@ pub fn profile(
     let default = Robot::default();
     agent(&robot.agent, found);
     only_defaults!(found, "Robot", robot, default, [
-        ftp_proxies socks_proxies socks_prob socks_chaining_prob passive_ftp kerberos_wrap
-        icp_port peer_http peer_icp
+        kerberos_wrap icp_port peer_http peer_icp
     ]);
+    found.no_ftp(robot.ftp_proxies == default.ftp_proxies, "`ftp_proxies` of a Robot");
+    found.no_ftp(robot.passive_ftp == default.passive_ftp, "`passive_ftp` of a Robot");
     found.unless(says_nothing(&robot.acl), "`acl` of a Robot");
-    found.unless(robot.spnego_auth_ratio.is_none_or(|all| all == 1.0), "`spnego_auth_ratio` of a Robot");
     if let Err(e) = LinkTags::parse(&robot.container_tags) {
         found.wrong(format!("`container_tags` of a Robot: {e}"));
     }
@@ -52,7 +52,9 @@ pub fn profile(
     let proxies = hosts(&robot.http_proxies, "http_proxies", None, found);
     let dns = robot.dns_resolver.as_deref().map(|resolver| dns(resolver, found));
     // Behind a proxy, the proxy resolves names.
-    let resolves = dns.is_some() && proxies.is_empty();
+    let all_use_proxies =
+        !proxies.is_empty() && (robot.socks_proxies.is_empty() || robot.socks_chaining_prob == 1.0);
+    let resolves = dns.is_some() && !all_use_proxies;
     let origins: Vec<_> = robot
         .origins
         .items
@@ -77,6 +79,7 @@ pub fn profile(
         proxies,
         secure_proxies,
         tls,
+        socks: socks(robot, found),
         embed_recur: robot.embed_recur,
         container_tags: robot.container_tags.clone(),
         http_minor: versions(&robot.agent),
@@ -100,6 +103,7 @@ pub fn profile(
         session: robot.session.as_deref().and_then(|session| self::session(session, found)),
         credentials: robot.credentials.iter().map(|user| user.replace("${worker}", WORKER)).collect(),
         auth_error: robot.auth_error,
+        spnego: robot.spnego_auth_ratio.unwrap_or(1.0),
         cookie_sender: robot.agent.cookie_sender.unwrap_or(1.0),
         cookies_keep: maybe(&robot.cookies_keep_lmt, "cookies_keep_lmt", found).unwrap_or(Distr::Const(0.0)),
         foreign,
@@ -118,6 +122,23 @@ fn secure_proxies(proxies: &[SocketAddr], workload: &Workload) -> Vec<SocketAddr
         .filter_map(|addr| Some(SocketAddr::new(addr.host.ip()?, addr.port?)))
         .collect();
     proxies.iter().copied().filter(|proxy| known.contains(proxy)).collect()
+}
+
+/// The SOCKS proxies of a robot, if it may use any.
+fn socks(robot: &Robot, found: &mut Lowering<'_>) -> Option<Socks> {
+    let proxies = hosts(&robot.socks_proxies, "socks_proxies", Some(SOCKS_PORT), found);
+    let share = robot.socks_prob.unwrap_or(1.0);
+    if proxies.is_empty() || share == 0.0 {
+        return None;
+    }
+    let too_long = |text: &str| text.len() > MAX_TEXT;
+    if let Some(user) = robot.credentials.iter().find(|user| user.split(':').any(too_long)) {
+        let shown: String = user.chars().take(20).collect();
+        found.wrong(format!(
+            "`credentials` of a Robot with `socks_proxies`: SOCKS has no room for more than {MAX_TEXT} bytes of `{shown}...`"
+        ));
+    }
+    Some(Socks { proxies, share, chained: robot.socks_chaining_prob })
 }
 
 /// A limit as a count. The checks of the language have refused negative ones.

@@ -1,11 +1,13 @@
 //! Servers: from the fields of a `Server` to a profile, and their addresses.
 
+use std::sync::Arc;
+
 use polygraph_link::nanos;
 use polygraph_origin::settings::{Cookies, Redirects, ServerProfile};
 use polygraph_pgl::Workload;
 use polygraph_pgl::types::{Agent, Server};
-
 use polygraph_traffic::{Distr, Seed, Selector};
+use polygraph_wire::auth::access::{Access, Scheme};
 
 use super::contents::{kinds, popularity};
 use super::maps::VisibleServers;
@@ -13,6 +15,7 @@ use super::{
     Lowering, agent, custom_scope, headers, maybe, only_defaults, requests_per_connection, sockets, tls,
     versions,
 };
+use crate::accounts::Accounts;
 use crate::test::{self, Endpoint, ServerGroup};
 
 /// All server groups with their addresses.
@@ -22,12 +25,13 @@ pub fn servers(
     seed: Seed,
     found: &mut Lowering<'_>,
 ) -> Vec<ServerGroup> {
+    let accounts = Accounts::of(workload);
     let servers = |server: &Server| {
         let addresses = sockets(&server.agent.addresses.0, "addresses", found);
         let site = |listen| Endpoint { listen, names: visible.names_of(listen) };
         let farm = ServerProfile {
             tls: tls::of_server(&server.agent, workload, seed, found),
-            ..farm(server, found)
+            ..farm(server, &accounts, found)
         };
         ServerGroup { farm, sites: addresses.into_iter().map(site).collect() }
     };
@@ -53,11 +57,11 @@ pub fn mean_think(servers: &[ServerGroup]) -> f64 {
 }
 
 /// The profile of a server group. Which contents can be requested directly is part of the robots' settings.
-fn farm(server: &Server, found: &mut Lowering<'_>) -> ServerProfile {
+fn farm(server: &Server, accounts: &Accounts, found: &mut Lowering<'_>) -> ServerProfile {
     let default = Server::default();
     agent(&server.agent, found);
     only_defaults!(found, "Server", server, default, [accept_lmt]);
-    found.unless(server.protocol.prob("FTP") == 0.0, "the `protocol` FTP of a Server");
+    found.no_ftp(server.protocol.prob("FTP") == 0.0, "the `protocol` FTP of a Server");
     ServerProfile {
         name: server.agent.kind.clone().unwrap_or_else(|| "Server".to_owned()),
         contents: kinds(&server.contents),
@@ -70,10 +74,27 @@ fn farm(server: &Server, found: &mut Lowering<'_>) -> ServerProfile {
         redirects: redirects(server),
         cookies: cookies(server, found),
         continue_prob: server.req_body_allowed,
+        access: access(server, accounts, found),
         headers: headers(&server.agent.http_headers),
         custom_scope: custom_scope(&server.agent),
         tls: Selector::default(),
     }
+}
+
+/// Access control of a server, if it has any: the accounts of all robots have access.
+fn access(server: &Server, accounts: &Accounts, found: &mut Lowering<'_>) -> Option<Arc<Access>> {
+    // The checks of the language have refused unknown schemes.
+    let schemes: Vec<Scheme> = server.auth_schemes.iter().filter_map(|name| Scheme::named(name)).collect();
+    if schemes.is_empty() {
+        return None;
+    }
+    if let Some(user) = accounts.contradictory.first() {
+        found.wrong(format!(
+            "`auth_schemes` of a Server: the credentials of the robots have two passwords of the user `{user}`"
+        ));
+    }
+    let users = accounts.list.iter().map(|account| (account.user.clone(), account.password.clone()));
+    Some(Arc::new(Access::new(schemes, "polygraph", users)))
 }
 
 /// Redirects of a server. Without them its popularity model has no effect.

@@ -8,7 +8,7 @@ use polygraph_link::SECOND;
 use polygraph_origin::settings::{Cookies, Redirects};
 use polygraph_pgl::render::Style;
 use polygraph_pgl::{DiskLoader, MemoryLoader, Options, Workload, compile};
-use polygraph_robot::settings::{Dns, Expect, Load, Profile, Rules, Session};
+use polygraph_robot::settings::{Dns, Expect, Load, Profile, Rules, Session, Socks};
 use polygraph_tls::names::Version;
 use polygraph_tls::pem;
 use polygraph_tls::settings::{Identity, KeyKind};
@@ -22,6 +22,8 @@ use polygraph_traffic::table::{Bin, DistributionTable};
 use polygraph_traffic::{
     Content, ContentKind, Distr, Method, PopModel, Popularity, RequestKind, Seed, Selector,
 };
+use polygraph_wire::auth::access::Scheme;
+use polygraph_wire::auth::digest::Hash;
 
 use super::{Environment, LowerError, lower};
 use crate::SamplePlan;
@@ -640,10 +642,8 @@ fn rules_of_another_version_are_adopted_with_all_that_follows() {
 fn what_cannot_be_run_is_named() {
     let cases = [
         ("R.socket.nagle = true;", "`socket`"),
-        ("R.socks_proxies = [ '10.0.0.9:1080' ];", "`socks_proxies`"),
         ("R.ftp_proxies = [ '10.0.0.9:1080' ];", "`ftp_proxies`"),
         ("R.passive_ftp = 50%;", "`passive_ftp`"),
-        ("R.spnego_auth_ratio = 50%;", "`spnego_auth_ratio`"),
         ("R.acl.allow = url =~/x/;", "`acl`"),
         (
             "KerberosWrap K = { realm = \"r\"; servers = [ '10.0.0.9:88' ]; timeout = 1sec; }; R.kerberos_wrap = K;",
@@ -669,11 +669,12 @@ fn what_cannot_be_run_is_named() {
     for (more, words) in cases {
         let workload = workload(&program(more));
         let all = lower(&workload, "test", Seed(1), &Fake).err().unwrap_or_default();
-        let named = |obstacle: &LowerError| {
-            matches!(obstacle, LowerError::Unsupported(_)) && obstacle.to_string().contains(words)
+        let of_kind = |obstacle: &LowerError| match words.to_lowercase().contains("ftp") {
+            true => matches!(obstacle, LowerError::Obsolete(_)),
+            false => matches!(obstacle, LowerError::Unsupported(_)),
         };
-        assert!(all.iter().any(named), "{more}: {all:?}");
-        assert!(all.iter().all(|obstacle| matches!(obstacle, LowerError::Unsupported(_))), "{more}: {all:?}");
+        assert!(all.iter().any(|obstacle| obstacle.to_string().contains(words)), "{more}: {all:?}");
+        assert!(all.iter().all(of_kind), "{more}: {all:?}");
     }
 }
 
@@ -751,6 +752,36 @@ fn contradictory_tls_is_refused() {
 #[test]
 fn defaults_may_be_written_out() {
     adopted("R.socket.nagle = false; S.socket = { nagle = false; }; R.spnego_auth_ratio = 100%;");
+}
+
+#[test]
+fn socks_proxies_of_robots_are_adopted() {
+    assert_eq!(robot("").socks, None);
+    assert_eq!(robot("R.socks_proxies = [ '10.0.0.9' ]; R.socks_prob = 0%;").socks, None);
+    let robot = robot(
+        "R.socks_proxies = [ '10.0.0.9:1081', '10.0.0.10' ]; R.http_proxies = [ '10.0.0.8:80' ]; R.socks_prob = 25%; \
+         R.socks_chaining_prob = 50%;",
+    );
+    let proxies = ["10.0.0.9:1081", "10.0.0.10:1080"].map(|text| text.parse().unwrap()).to_vec();
+    assert_eq!(robot.socks, Some(Socks { proxies, share: 0.25, chained: 0.5 }));
+    let long = format!("R.socks_proxies = [ '10.0.0.9' ]; R.credentials = [ \"joe:{}\" ];", "x".repeat(256));
+    let all = lower(&workload(&program(&long)), "test", Seed(1), &Fake).unwrap_err();
+    assert!(all[0].to_string().contains("no room for more than 255 bytes"), "{all:?}");
+}
+
+#[test]
+fn servers_know_the_accounts_of_all_robots() {
+    let access = |more: &str| adopted(more).servers[0].farm.access.clone();
+    assert_eq!(access("R.credentials = [ \"joe:a\" ];"), None);
+    let access =
+        access("R.credentials = [ \"joe:a\", \"D\\\\ann:b:c\" ]; S.auth_schemes = [ \"ntlm\", \"digest\" ];");
+    let access = access.expect("access control");
+    assert_eq!(access.schemes, [Scheme::Ntlm, Scheme::Digest(Hash::Md5)]);
+    let users: Vec<_> = access.users.iter().map(|(user, password)| (&**user, &**password)).collect();
+    assert_eq!(users, [("D\\ann", "b:c"), ("joe", "a")]);
+    let twice = "R.credentials = [ \"joe:a\", \"joe:b\" ]; S.auth_schemes = [ \"basic\" ];";
+    let all = lower(&workload(&program(twice)), "test", Seed(1), &Fake).unwrap_err();
+    assert!(all[0].to_string().contains("two passwords of the user `joe`"), "{all:?}");
 }
 
 #[test]

@@ -1,21 +1,14 @@
 //! Names of the original's figures that do not exist here, and why.
 
 /// First parts of names, and why there are no such figures.
-pub const ABSENT: [(&str, &str); 19] = [
+pub const ABSENT: [(&str, &str); 12] = [
     ("icp", "robots do not send ICP queries"),
-    ("socks", "robots do not use SOCKS"),
     ("ftp", "there is no FTP"),
     (
         "compound.connect_plus_one",
         "CONNECT belongs to the set-up of a connection: see ssl.rptm and ssl.ready_rptm",
     ),
-    ("compound.auth.ntlm", "the only schemes are Basic and Digest"),
-    ("compound.auth.negotiate", "the only schemes are Basic and Digest"),
-    ("compound.auth.kerberos", "the only schemes are Basic and Digest"),
-    ("auth.ing.ntlm", "the only schemes are Basic and Digest"),
-    ("auth.ing.negotiate", "the only schemes are Basic and Digest"),
-    ("auth.ed.ntlm", "the only schemes are Basic and Digest"),
-    ("auth.ed.negotiate", "the only schemes are Basic and Digest"),
+    ("compound.auth.kerberos", "robots do not use Kerberos"),
     ("oid_gen.need.new_prv", "robots share all objects: there are no private ones"),
     ("oid_gen.need.rep_prv", "robots share all objects: there are no private ones"),
     ("offered.hit.rptm", "offered hits take no time"),

@@ -89,6 +89,7 @@ pub(super) fn dotted(table: &mut FigureTable) {
     transactions::exchange(table);
     tls::tls(table);
     detail::authentication(table);
+    transactions::socks(table);
     detail::latency(table);
     detail::choice(table);
     errors(table);

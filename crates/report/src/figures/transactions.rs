@@ -207,6 +207,33 @@ pub(super) fn exchange(t: &mut FigureTable) {
     });
 }
 
+/// Connections through SOCKS proxies, and the transactions on them.
+pub(super) fn socks(t: &mut FigureTable) {
+    use Unit::{Count, Ms, Percent};
+    t.start_section("SOCKS");
+    let what = "transactions through SOCKS proxies";
+    let of = |s: &Scope| s.block.socks.clone();
+    t.add_time_and_size("socks", what, move |s| of(s).transactions.rptm_us, move |s| of(s).transactions.size);
+    t.add_count_and_bytes("socks.hit", "hits through SOCKS proxies", |s| s.block.socks.hits);
+    t.add_figure(
+        "socks.hit.ratio",
+        Percent,
+        "share of hits among the transactions through SOCKS proxies",
+        |s| percent(s.block.socks.hits.count as f64, s.block.socks.transactions.size.count() as f64),
+    );
+    let what = "time until a SOCKS proxy had opened a connection, once the robot was connected to the proxy";
+    t.add_histogram("socks.open", what, Ms, 1e-3, |s| s.block.socks.opened_us.clone());
+    t.add_figure(
+        "socks.password.count",
+        Count,
+        "connections for which SOCKS proxies demanded a password",
+        |s| Some(s.block.socks.with_password as f64),
+    );
+    t.add_figure("socks.refused.count", Count, "connections that SOCKS proxies did not open", |s| {
+        Some(s.block.socks.refused as f64)
+    });
+}
+
 /// Verified replies and wrong replies.
 pub(super) fn verification(t: &mut FigureTable) {
     use Unit::{Bytes, Count, Percent};

@@ -209,7 +209,7 @@ pub fn closes(view: &View<'_>) -> Option<Table> {
     })
 }
 
-/// Reuse, pipelining, name look-ups, cookies and waits for 100 (continue).
+/// Reuse, pipelining, name look-ups, SOCKS proxies, cookies and waits for 100 (continue).
 pub fn exchange(view: &View<'_>) -> Option<Table> {
     let scope = view.scope;
     let block = &scope.block;
@@ -246,6 +246,21 @@ pub fn exchange(view: &View<'_>) -> Option<Table> {
         ),
     );
     line(
+        "connections through SOCKS proxies",
+        block.socks.opened_us.count(),
+        format!(
+            "opened in {} on average, p95 {}; {} not opened",
+            ms(figure("socks.open.mean")),
+            ms(figure("socks.open.p95")),
+            number(figure("socks.refused.count"), 0)
+        ),
+    );
+    line(
+        "transactions through SOCKS proxies",
+        block.socks.transactions.size.count(),
+        format!("mean {}, {} hits", ms(figure("socks.rptm.mean")), percent(figure("socks.hit.ratio"))),
+    );
+    line(
         "requests with cookies",
         block.cookies.sent.count(),
         format!("{} each", number(figure("cookies.sent.mean"), 2)),
@@ -267,7 +282,7 @@ pub fn exchange(view: &View<'_>) -> Option<Table> {
         format!("mean {}, p95 {}", ms(figure("100_continue.mean")), ms(figure("100_continue.p95"))),
     );
     (!rows.is_empty()).then(|| Table {
-        caption: caption("Connections, name look-ups and cookies", view),
+        caption: caption("Connections, name look-ups, SOCKS and cookies", view),
         head: columns(&["", "count", ""]),
         rows,
         ..Table::default()

@@ -1,6 +1,6 @@
 //! The layers of a connection: the steps between a fresh connection and its first request (`docs/tls.md`).
 //!
-//! They are, in this order: TLS to the proxy, a tunnel through the proxy, TLS to the server.
+//! They are, in this order: the SOCKS proxy, TLS to the HTTP proxy, a tunnel through the HTTP proxy, TLS to the server.
 
 use std::cell::RefCell;
 use std::io;
@@ -9,10 +9,12 @@ use polygraph_link::{Conn, Link, Nanos};
 use polygraph_stats::ErrorKind;
 use polygraph_transport::tls::{self, ClientConfigs, Peer, RobotTls};
 use polygraph_transport::{Channel, TunnelFailure, tunnel};
+use polygraph_wire::socks::SocksCredentials;
 use polygraph_wire::uri;
 use rustc_hash::FxHashMap;
 
 use super::hop::Hop;
+use super::socks::through_socks;
 use crate::context::RobotContext;
 use crate::failure::{TransactionFailure, connect_error, tls_failure};
 use crate::record;
@@ -50,7 +52,17 @@ impl SecureRobots {
     }
 }
 
-/// Adds the layers that the first request to `hop` needs on a fresh connection.
+/// A connection that is ready for its first request.
+#[derive(Debug)]
+pub struct Layered<C: Conn> {
+    /// The connection with its layers.
+    pub conn: Channel<C>,
+    /// Whether a SOCKS proxy has accepted the robot's name and password.
+    pub socks_password: bool,
+}
+
+/// Adds the layers that the first request to `hop` needs on a fresh connection. `account` is the robot's name and password for
+/// SOCKS proxies.
 ///
 /// # Errors
 /// If a step fails, or is not complete at `deadline`.
@@ -58,10 +70,15 @@ pub async fn add_layers<L: Link>(
     cx: RobotContext<'_, L>,
     mut channel: Channel<L::Conn>,
     hop: Hop,
+    account: Option<SocksCredentials>,
     robots: &RefCell<SecureRobots>,
     deadline: Option<Nanos>,
-) -> Result<Channel<L::Conn>, TransactionFailure> {
+) -> Result<Layered<L::Conn>, TransactionFailure> {
     channel.set_deadline(deadline);
+    let socks_password = match cx.socks() {
+        Some(_) => through_socks(cx, &mut channel, hop, account).await?,
+        None => false,
+    };
     if cx.profile().secure_proxies.contains(&hop.address) {
         let name = hop.address.ip().to_string();
         channel = secure(cx, channel, robots, (hop.address, None), &name).await?;
@@ -78,7 +95,7 @@ pub async fn add_layers<L: Link>(
         let name = host.unwrap_or(authority);
         channel = secure(cx, channel, robots, (hop.address, Some(server)), name).await?;
     }
-    Ok(channel)
+    Ok(Layered { conn: channel, socks_password })
 }
 
 /// Adds TLS to a peer with the name `name`.

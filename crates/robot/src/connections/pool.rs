@@ -8,13 +8,15 @@ use polygraph_link::{Conn, IdleState, Link, Nanos};
 use polygraph_stats::evidence::fact;
 use polygraph_stats::{CloseKind, ErrorKind, Evidence};
 use polygraph_transport::Channel;
+use polygraph_wire::socks::SocksCredentials;
 use rustc_hash::FxHashMap;
 
 use super::hop::Hop;
-use super::layers::{SecureRobots, SetUp, add_layers};
+use super::layers::{Layered, SecureRobots, SetUp, add_layers};
 use super::wait_queue::{WaitEnd, WaitQueue};
 use crate::context::{GroupContext, RobotContext};
 use crate::failure::{Incomplete, TransactionFailure};
+use crate::request::auth::ConnectionAuth;
 
 /// A connection that a transaction uses, or that is idle in a robot's pool.
 #[derive(Debug)]
@@ -31,10 +33,14 @@ pub struct PooledConnection<C: Conn> {
     pub established: bool,
     /// The time that its set-up took, until a transaction is charged with it.
     pub set_up: Option<SetUp>,
+    /// Whether a SOCKS proxy has accepted the robot's name and password for it.
+    pub socks_password: bool,
+    /// The handshakes of authentication on it, if there were any.
+    pub auth: Option<Box<ConnectionAuth>>,
     opened: Nanos,
     idle_since: Nanos,
     /// The peer.
-    hop: Hop,
+    pub hop: Hop,
 }
 
 impl<C: Conn> PooledConnection<C> {
@@ -87,7 +93,7 @@ impl<C: Conn> ConnectionPool<C> {
     }
 
     /// A connection of the robot to `hop`: the idle one that it used last, or a new one. Waits if the robot has reached
-    /// its connection limit.
+    /// its connection limit. `account` is the robot's name and password for SOCKS proxies.
     ///
     /// # Errors
     /// As [`ConnectionPool::open_or_wait`].
@@ -96,15 +102,16 @@ impl<C: Conn> ConnectionPool<C> {
         cx: RobotContext<'_, L>,
         hop: Hop,
         deadline: Option<Nanos>,
+        account: impl Fn() -> Option<SocksCredentials>,
     ) -> Result<Box<PooledConnection<C>>, Incomplete> {
         match self.take_idle(cx, hop) {
             Some(connection) => Ok(connection),
-            None => self.open_or_wait(cx, hop, deadline).await,
+            None => self.open_or_wait(cx, hop, deadline, account).await,
         }
     }
 
     /// A new connection of the robot to `hop`. Waits if the robot has reached its connection limit; then the connection may be
-    /// an old one.
+    /// an old one. `account` is the robot's name and password for SOCKS proxies.
     ///
     /// # Errors
     /// If no connection is available before `deadline`, or if the robot's session becomes idle before (`docs/reference/models.md`,
@@ -114,16 +121,17 @@ impl<C: Conn> ConnectionPool<C> {
         cx: RobotContext<'_, L>,
         hop: Hop,
         deadline: Option<Nanos>,
+        account: impl Fn() -> Option<SocksCredentials>,
     ) -> Result<Box<PooledConnection<C>>, Incomplete> {
         loop {
             if self.has_room(cx) {
                 // The next waiter must not keep waiting for a slot that this transaction could not use.
                 let opened = self.open_new(cx, hop).inspect_err(|_| self.wake_waiter(cx.robot))?;
-                if !cx.is_secure(hop) {
+                if !cx.is_secure(hop) && cx.socks().is_none() {
                     return Ok(opened);
                 }
                 // A set-up is rare and its state is large, so it is boxed.
-                return Ok(Box::pin(self.set_up(cx, opened, deadline)).await?);
+                return Ok(Box::pin(self.set_up(cx, opened, account(), deadline)).await?);
             }
             if self.is_session_idle(cx) {
                 return Err(Incomplete::Cancelled);
@@ -229,7 +237,7 @@ impl<C: Conn> ConnectionPool<C> {
         }
         let drawn = cx.profile().requests_per_connection.sample(&mut *cx.reply_rng.borrow_mut());
         let opened = cx.now();
-        let conn = Channel::Plain(cx.link.connect(cx.address(), hop.address)?);
+        let conn = Channel::Plain(cx.link.connect(cx.address(), cx.socks().unwrap_or(hop.address))?);
         self.of(cx.robot).open += 1;
         self.open.set(open + 1);
         self.opened.set(self.opened.get() + 1);
@@ -241,6 +249,8 @@ impl<C: Conn> ConnectionPool<C> {
             number: self.opened.get(),
             established: false,
             set_up: None,
+            socks_password: false,
+            auth: None,
             opened,
             idle_since: opened,
             hop,
@@ -252,16 +262,17 @@ impl<C: Conn> ConnectionPool<C> {
         &self,
         cx: RobotContext<'_, L>,
         connection: Box<PooledConnection<C>>,
+        account: Option<SocksCredentials>,
         deadline: Option<Nanos>,
     ) -> Result<Box<PooledConnection<C>>, TransactionFailure> {
         let plain = *connection;
         let opened = plain.opened;
-        match add_layers(cx, plain.conn, plain.hop, &self.tls, deadline).await {
-            Ok(conn) => {
+        match add_layers(cx, plain.conn, plain.hop, account, &self.tls, deadline).await {
+            Ok(Layered { conn, socks_password }) => {
                 let ended = cx.now();
                 cx.recorder.with(|block| block.established.enter(ended));
                 let set_up = Some(SetUp { started: opened, ended });
-                Ok(Box::new(PooledConnection { conn, established: true, set_up, ..plain }))
+                Ok(Box::new(PooledConnection { conn, established: true, set_up, socks_password, ..plain }))
             }
             Err(failure) => {
                 self.forget(cx, false, None, cx.now());

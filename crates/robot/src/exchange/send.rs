@@ -129,6 +129,7 @@ fn write_head<L: Link>(
     let context = HeadContext {
         field,
         profile: cx.profile(),
+        via_proxy: cx.is_via_proxy(request),
         http_minor: cx.http_minor(),
         last,
         unix_s: if validates { cx.link.unix_seconds() } else { 0 },

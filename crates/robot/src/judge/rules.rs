@@ -37,7 +37,8 @@ pub(super) fn violations(
         let errors = completed.exchange.markup_errors.iter();
         found.extend(errors.map(|error| Violation::new(markup_kind(*error), error.to_string())));
     }
-    if class == Class::Abort || request.foreign.is_some() {
+    // A SOCKS proxy that refused a wrong password as expected sent no reply.
+    if class == Class::Abort || reply.status == 0 || request.foreign.is_some() {
         return found;
     }
     found.extend(foreign_reply(known, request, reply, None));

@@ -4,7 +4,10 @@ use polygraph_stats::AuthScheme;
 use polygraph_traffic::Seed;
 use polygraph_wire::auth::basic;
 use polygraph_wire::auth::digest::{Credentials, Digest, DigestRequest};
+use polygraph_wire::auth::handshake::{ClientHandshake, HandshakeError, TokenFrame};
+use polygraph_wire::auth::ntlm::{Account, Uniqueness};
 use polygraph_wire::auth::{Challenge, challenges};
+use polygraph_wire::socks;
 use rustc_hash::FxHashMap;
 
 use crate::request::generator::shuffle;
@@ -52,27 +55,59 @@ pub enum AuthSource {
     Origin(usize),
 }
 
-/// The challenges that a request answers, and the schemes.
+/// How far an answer to a challenge goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProofStep {
+    /// The first message of a handshake, which proves nothing yet.
+    Begun,
+    /// The proof.
+    Proved,
+    /// Nothing is sent, because an earlier request has authenticated the connection.
+    AlreadyGiven,
+}
+
+/// The answer of a request to a challenge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// The scheme.
+    pub scheme: AuthScheme,
+    /// How far it goes.
+    pub step: ProofStep,
+}
+
+/// The challenges that a request answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AuthAnswers {
-    /// The scheme of the answer to the proxy.
-    pub proxy: Option<AuthScheme>,
-    /// The scheme of the answer to the server.
-    pub origin: Option<AuthScheme>,
+    /// The answer to the proxy.
+    pub proxy: Option<Answered>,
+    /// The answer to the server.
+    pub origin: Option<Answered>,
+    /// Whether the connection leads through a SOCKS proxy that has accepted the robot's name and password.
+    pub socks: bool,
 }
 
 impl AuthAnswers {
-    /// Whether the challenge of `asker` was among them.
-    pub fn to(self, asker: AuthSource) -> bool {
+    /// The answer to the challenge of `asker`.
+    pub fn to(self, asker: AuthSource) -> Option<Answered> {
         match asker {
-            AuthSource::Proxy => self.proxy.is_some(),
-            AuthSource::Origin(_) => self.origin.is_some(),
+            AuthSource::Proxy => self.proxy,
+            AuthSource::Origin(_) => self.origin,
         }
     }
 
-    /// The scheme by which the robot was granted access; that of the proxy takes precedence.
+    /// The scheme by which the robot was granted access; that of the first proxy takes precedence.
     pub fn scheme(self) -> Option<AuthScheme> {
-        self.proxy.or(self.origin)
+        if self.socks {
+            return Some(AuthScheme::SocksPassword);
+        }
+        let proofs = [self.proxy, self.origin].into_iter().flatten();
+        proofs.filter(|answer| answer.step != ProofStep::Begun).map(|answer| answer.scheme).next()
+    }
+
+    /// Number of handshakes that the request begins.
+    pub fn begun(self) -> u32 {
+        let begun = |answer: Option<Answered>| answer.is_some_and(|answer| answer.step == ProofStep::Begun);
+        u32::from(begun(self.proxy)) + u32::from(begun(self.origin))
     }
 }
 
@@ -85,6 +120,8 @@ enum Scheme {
         /// Number of requests under this nonce.
         count: u32,
     },
+    /// NTLM or Negotiate, which authenticate connections.
+    Handshake(AuthScheme),
 }
 
 impl Scheme {
@@ -92,6 +129,57 @@ impl Scheme {
         match self {
             Scheme::Basic => AuthScheme::Basic,
             Scheme::Digest { .. } => AuthScheme::Digest,
+            Scheme::Handshake(scheme) => *scheme,
+        }
+    }
+
+    /// The best of the offered schemes; that of a failed handshake and better ones are out of the question.
+    fn choose(all: &[Challenge<'_>], failed: Option<AuthScheme>) -> Option<Scheme> {
+        let offered = |name: &str| all.iter().any(|challenge| challenge.is(name));
+        if failed.is_none() && offered("Negotiate") {
+            return Some(Scheme::Handshake(AuthScheme::Negotiate));
+        }
+        if failed != Some(AuthScheme::Ntlm) && offered("NTLM") {
+            return Some(Scheme::Handshake(AuthScheme::Ntlm));
+        }
+        match all.iter().find_map(Digest::read) {
+            Some(challenge) => Some(Scheme::Digest { challenge, count: 0 }),
+            None => offered("Basic").then_some(Scheme::Basic),
+        }
+    }
+}
+
+/// The handshakes on one connection.
+#[derive(Debug, Default)]
+pub struct ConnectionAuth {
+    proxy: Handshake,
+    /// The last server that demanded one, by number: a proxy may lead to many.
+    origin: (usize, Handshake),
+}
+
+/// The state of a handshake.
+#[derive(Debug, Default)]
+enum Handshake {
+    #[default]
+    None,
+    /// The first message was sent.
+    Begun(ClientHandshake),
+    /// The reply to it has been received; this is the value of the header field with the last message.
+    Answer(Vec<u8>),
+    /// The last message was sent.
+    Done,
+}
+
+impl ConnectionAuth {
+    fn with(&mut self, source: AuthSource) -> &mut Handshake {
+        match source {
+            AuthSource::Proxy => &mut self.proxy,
+            AuthSource::Origin(server) => {
+                if self.origin.0 != server {
+                    self.origin = (server, Handshake::None);
+                }
+                &mut self.origin.1
+            }
         }
     }
 }
@@ -106,6 +194,8 @@ pub struct RobotCredentials {
     pub spoiled: bool,
     /// How many times the robot has taken credentials.
     pub renewals: u64,
+    /// Number of handshakes that the robot has continued.
+    pub handshakes: u64,
     schemes: FxHashMap<AuthSource, Scheme>,
 }
 
@@ -123,59 +213,139 @@ impl RobotCredentials {
         self.schemes.remove(&AuthSource::Proxy);
     }
 
-    /// Learns from the challenges of a reply to a request that `answered` an earlier one or not. Returns the scheme of
-    /// the next answer; `None` if no answer is possible, or if the answer was refused, so that another one would not
-    /// help.
-    pub fn learn(&mut self, asker: AuthSource, fields: &[Vec<u8>], answered: bool) -> Option<AuthScheme> {
-        let all: Vec<Challenge<'_>> = fields.iter().flat_map(|field| challenges(field)).collect();
-        let digest = all.iter().find_map(Digest::read);
-        let stale = digest.as_ref().is_some_and(|digest| digest.stale);
-        if answered && !stale {
-            self.schemes.remove(&asker);
-            return None;
-        }
-        let scheme = match digest {
-            Some(challenge) => Scheme::Digest { challenge, count: 0 },
-            None if all.iter().any(|challenge| challenge.is("Basic")) => Scheme::Basic,
-            None => return None,
-        };
-        let chosen = scheme.scheme();
-        self.schemes.insert(asker, scheme);
-        Some(chosen)
+    /// Name and password for a SOCKS proxy.
+    pub fn for_socks(&self) -> socks::SocksCredentials {
+        socks::SocksCredentials { user: self.user.clone(), password: self.password.clone() }
     }
 
-    /// Appends the header line for `asker`, if it has sent a challenge, and returns the scheme. `target` is the request
-    /// target as sent.
+    /// Learns from the challenges of `source` in a reply to a request that `answered` an earlier one or not. Returns the scheme of
+    /// the next answer; `None` if no answer is possible, or if the answer was refused, so that another one would not help.
+    /// `connection` is that of the reply, if it can still be used and had handshakes. `unique` makes handshakes different.
+    ///
+    /// # Errors
+    /// If a handshake fails for another reason than the credentials.
+    pub fn learn(
+        &mut self,
+        (source, answered): (AuthSource, Option<Answered>),
+        fields: &[Vec<u8>],
+        connection: Option<&mut ConnectionAuth>,
+        unique: Uniqueness,
+    ) -> Result<Option<AuthScheme>, HandshakeError> {
+        let all: Vec<Challenge<'_>> = fields.iter().flat_map(|field| challenges(field)).collect();
+        let handshake = connection.map(|connection| connection.with(source));
+        let mut failed = None;
+        match answered {
+            Some(Answered { scheme, step: ProofStep::Begun }) => {
+                match self.continue_handshake(&all, handshake, unique) {
+                    Ok(()) => return Ok(Some(scheme)),
+                    Err(e) => failed = Some((scheme, e)),
+                }
+            }
+            Some(Answered { step: ProofStep::Proved, .. }) => {
+                if let Some(handshake) = handshake {
+                    *handshake = Handshake::None;
+                }
+                if !all.iter().filter_map(Digest::read).any(|digest| digest.stale) {
+                    self.schemes.remove(&source);
+                    return Ok(None);
+                }
+            }
+            // The peer has forgotten who uses the connection.
+            Some(Answered { step: ProofStep::AlreadyGiven, .. }) => {
+                if let Some(handshake) = handshake {
+                    *handshake = Handshake::None;
+                }
+            }
+            None => {}
+        }
+        match (Scheme::choose(&all, failed.map(|(scheme, _)| scheme)), failed) {
+            (None, Some((_, error))) => Err(error),
+            (None, None) => Ok(None),
+            (Some(scheme), _) => {
+                let chosen = scheme.scheme();
+                self.schemes.insert(source, scheme);
+                Ok(Some(chosen))
+            }
+        }
+    }
+
+    /// Computes the last message of a handshake from the reply to the first.
+    fn continue_handshake(
+        &mut self,
+        all: &[Challenge<'_>],
+        handshake: Option<&mut Handshake>,
+        unique: Uniqueness,
+    ) -> Result<(), HandshakeError> {
+        let handshake = handshake.ok_or(HandshakeError::Closed)?;
+        let Handshake::Begun(mut begun) = std::mem::take(handshake) else {
+            return Err(HandshakeError::Closed);
+        };
+        let name = begun.framing().scheme();
+        let token = all.iter().find(|challenge| challenge.is(name)).and_then(|challenge| challenge.token);
+        let account = Account { name: &self.user, password: &self.password };
+        *handshake = Handshake::Answer(begun.answer(token, account, unique)?);
+        self.handshakes += 1;
+        Ok(())
+    }
+
+    /// Appends the header line for `source`, if it has sent a challenge. Returns how far the answer goes. `spnego` decides whether a
+    /// handshake of Negotiate that begins now uses the frame of SPNEGO; `None` if no handshake may begin.
     pub fn write(
         &mut self,
-        asker: AuthSource,
-        method: &str,
-        target: &str,
+        source: AuthSource,
+        request: DigestRequest<'_>,
+        connection: &mut Option<Box<ConnectionAuth>>,
+        spnego: impl FnOnce() -> Option<bool>,
         out: &mut Vec<u8>,
-    ) -> Option<AuthScheme> {
-        let scheme = self.schemes.get_mut(&asker)?;
-        out.extend_from_slice(match asker {
-            AuthSource::Proxy => b"Proxy-Authorization: ",
-            AuthSource::Origin(_) => b"Authorization: ",
-        });
+    ) -> Option<Answered> {
+        let scheme = self.schemes.get_mut(&source)?;
+        let mut answered = Answered { scheme: scheme.scheme(), step: ProofStep::Proved };
+        let mut line = match source {
+            AuthSource::Proxy => b"Proxy-Authorization: ".to_vec(),
+            AuthSource::Origin(_) => b"Authorization: ".to_vec(),
+        };
         match scheme {
-            Scheme::Basic => basic::write(&self.user, &self.password, out),
+            Scheme::Basic => basic::write(&self.user, &self.password, &mut line),
             Scheme::Digest { challenge, count } => {
                 *count += 1;
                 let who = Credentials { user: &self.user, password: &self.password };
                 // Any word is suitable; a benchmark needs one that is the same for equal seeds.
                 let cnonce = format!("{:08x}", challenge.nonce.len() as u32 ^ 0x7067_0000);
-                challenge.write_answer(who, DigestRequest { method, uri: target }, *count, &cnonce, out);
+                challenge.write_answer(who, request, *count, &cnonce, &mut line);
+            }
+            Scheme::Handshake(scheme) => {
+                let handshake = connection.get_or_insert_default().with(source);
+                let (value, next, step) = match std::mem::take(handshake) {
+                    Handshake::Done => (Vec::new(), Handshake::Done, ProofStep::AlreadyGiven),
+                    Handshake::Answer(value) => (value, Handshake::Done, ProofStep::Proved),
+                    Handshake::None | Handshake::Begun(_) => {
+                        let framing = match (*scheme, spnego()?) {
+                            (AuthScheme::Ntlm, _) => TokenFrame::Ntlm,
+                            (_, true) => TokenFrame::Spnego,
+                            (_, false) => TokenFrame::Raw,
+                        };
+                        let (begun, value) = ClientHandshake::begin(framing);
+                        (value, Handshake::Begun(begun), ProofStep::Begun)
+                    }
+                };
+                (*handshake, answered.step) = (next, step);
+                if step == ProofStep::AlreadyGiven {
+                    return Some(answered);
+                }
+                line.extend_from_slice(&value);
             }
         }
+        out.extend_from_slice(&line);
         out.extend_from_slice(b"\r\n");
-        Some(scheme.scheme())
+        Some(answered)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+
+    use polygraph_wire::auth::access::{self, Access, AccessRequest, ConnectionAccess};
 
     use super::*;
 
@@ -200,39 +370,132 @@ mod tests {
         assert_eq!(CredentialCycle::new(Seed(1), 0, 5).pick(3, 0), None);
     }
 
-    fn line(credentials: &mut RobotCredentials, asker: AuthSource) -> String {
-        let mut out = Vec::new();
-        credentials.write(asker, "GET", "/x", &mut out);
-        String::from_utf8(out).unwrap()
+    const UNIQUE: Uniqueness = Uniqueness { nonce: [1; 8], unix_ms: 1_700_000_000_000 };
+    const GET: DigestRequest<'_> = DigestRequest { method: "GET", uri: "/x" };
+
+    /// A robot whose requests all go over one connection.
+    #[derive(Default)]
+    struct Client {
+        credentials: RobotCredentials,
+        connection: Option<Box<ConnectionAuth>>,
+        answered: Option<Answered>,
     }
+
+    impl Client {
+        fn line(&mut self, source: AuthSource) -> String {
+            let mut out = Vec::new();
+            self.answered =
+                self.credentials.write(source, GET, &mut self.connection, || Some(false), &mut out);
+            String::from_utf8(out).unwrap()
+        }
+
+        fn learn(
+            &mut self,
+            source: AuthSource,
+            fields: &[&str],
+        ) -> Result<Option<AuthScheme>, HandshakeError> {
+            let fields: Vec<Vec<u8>> = fields.iter().map(|field| field.as_bytes().to_vec()).collect();
+            let answered = (source, self.answered.take());
+            self.credentials.learn(answered, &fields, self.connection.as_deref_mut(), UNIQUE)
+        }
+    }
+
+    fn client() -> Client {
+        let mut client = Client::default();
+        client.credentials.renew("Aladdin:open sesame", false);
+        client
+    }
+
+    const PROXY: AuthSource = AuthSource::Proxy;
 
     #[test]
     fn answers_follow_challenges() {
-        let mut credentials = RobotCredentials::default();
-        credentials.renew("Aladdin:open sesame", false);
-        assert_eq!(line(&mut credentials, AuthSource::Proxy), "");
-        assert!(credentials.learn(AuthSource::Proxy, &[b"Basic realm=\"x\"".to_vec()], false).is_some());
+        let mut client = client();
+        assert_eq!(client.line(PROXY), "");
+        assert_eq!(client.learn(PROXY, &["Basic realm=\"x\""]), Ok(Some(AuthScheme::Basic)));
         let basic = "Proxy-Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n";
-        assert_eq!(line(&mut credentials, AuthSource::Proxy), basic);
+        assert_eq!(client.line(PROXY), basic);
         // A request that was on its way meanwhile is challenged, too.
-        assert!(credentials.learn(AuthSource::Proxy, &[b"Basic realm=\"x\"".to_vec()], false).is_some());
+        client.answered = None;
+        assert_eq!(client.learn(PROXY, &["Basic realm=\"x\""]), Ok(Some(AuthScheme::Basic)));
         // The same challenge again means that the answer was refused.
-        assert!(credentials.learn(AuthSource::Proxy, &[b"Basic realm=\"x\"".to_vec()], true).is_none());
-        let digest = b"Digest realm=\"r\", nonce=\"n1\", qop=\"auth\"".to_vec();
-        assert!(
-            credentials
-                .learn(AuthSource::Origin(3), &[b"Basic realm=\"r\"".to_vec(), digest], false)
-                .is_some()
-        );
-        let first = line(&mut credentials, AuthSource::Origin(3));
+        client.line(PROXY);
+        assert_eq!(client.learn(PROXY, &["Basic realm=\"x\""]), Ok(None));
+        let digest = "Digest realm=\"r\", nonce=\"n1\", qop=\"auth\"";
+        let origin = AuthSource::Origin(3);
+        assert_eq!(client.learn(origin, &["Basic realm=\"r\"", digest]), Ok(Some(AuthScheme::Digest)));
+        let first = client.line(origin);
         assert!(first.starts_with("Authorization: Digest username=\"Aladdin\""), "{first}");
-        assert!(
-            first.contains("nc=00000001")
-                && line(&mut credentials, AuthSource::Origin(3)).contains("nc=00000002")
-        );
-        let stale = b"Digest realm=\"r\", nonce=\"n2\", qop=\"auth\", stale=true".to_vec();
-        assert!(credentials.learn(AuthSource::Origin(3), &[stale], true).is_some());
-        assert!(line(&mut credentials, AuthSource::Origin(3)).contains("nonce=\"n2\""));
-        assert!(credentials.learn(AuthSource::Origin(4), &[b"Negotiate".to_vec()], false).is_none());
+        assert!(first.contains("nc=00000001") && client.line(origin).contains("nc=00000002"));
+        let stale = "Digest realm=\"r\", nonce=\"n2\", qop=\"auth\", stale=true";
+        assert_eq!(client.learn(origin, &[stale]), Ok(Some(AuthScheme::Digest)));
+        assert!(client.line(origin).contains("nonce=\"n2\""));
+        assert_eq!(client.learn(AuthSource::Origin(4), &["Hoba challenge=x"]), Ok(None));
+    }
+
+    /// A server that accepts Aladdin, and what it knows about a connection.
+    fn server() -> (Access, ConnectionAccess) {
+        let users = [("Aladdin".to_owned(), "open sesame".to_owned())];
+        (Access::new(vec![access::Scheme::Ntlm], "r", users), ConnectionAccess::default())
+    }
+
+    /// The challenge of a server to this header line; `None` if it grants access.
+    fn ask((access, connection): &mut (Access, ConnectionAccess), line: &str) -> Option<String> {
+        let value = line.trim_end().split_once(": ").map(|(_, value)| value.as_bytes());
+        let request = AccessRequest { method: "GET", target: "/x", unix_ms: 9, secret: 1 };
+        let checked = access.check(connection, value.into_iter(), &request);
+        checked.err().map(|mut all| String::from_utf8(all.remove(0)).unwrap())
+    }
+
+    #[test]
+    fn a_handshake_authenticates_its_connection() {
+        let (mut client, mut server) = (client(), server());
+        assert_eq!(client.learn(PROXY, &["NTLM"]), Ok(Some(AuthScheme::Ntlm)));
+        let challenge = ask(&mut server, &client.line(PROXY)).unwrap();
+        assert_eq!(client.answered.map(|answered| answered.step), Some(ProofStep::Begun));
+        assert_eq!(client.learn(PROXY, &[&challenge]), Ok(Some(AuthScheme::Ntlm)));
+        assert_eq!(ask(&mut server, &client.line(PROXY)), None);
+        assert_eq!(client.answered.map(|answered| answered.step), Some(ProofStep::Proved));
+        // From now on nothing is sent, except on another connection.
+        assert_eq!(client.line(PROXY), "");
+        assert_eq!(client.answered.map(|answered| answered.step), Some(ProofStep::AlreadyGiven));
+        let other = client.connection.take();
+        assert!(client.line(PROXY).starts_with("Proxy-Authorization: NTLM "));
+        // A server that has forgotten the client is asked to begin again.
+        client.connection = other;
+        client.line(PROXY);
+        assert_eq!(client.learn(PROXY, &["NTLM"]), Ok(Some(AuthScheme::Ntlm)));
+        client.line(PROXY);
+        assert_eq!(client.answered.map(|answered| answered.step), Some(ProofStep::Begun));
+    }
+
+    #[test]
+    fn a_refused_proof_is_not_sent_again() {
+        let (mut client, mut server) = (client(), server());
+        client.credentials.renew("Aladdin:open sesame", true);
+        client.learn(PROXY, &["NTLM"]).unwrap();
+        let challenge = ask(&mut server, &client.line(PROXY)).unwrap();
+        client.learn(PROXY, &[&challenge]).unwrap();
+        let again = ask(&mut server, &client.line(PROXY)).unwrap();
+        assert_eq!(client.learn(PROXY, &[&again]), Ok(None));
+    }
+
+    #[test]
+    fn a_failed_handshake_gives_way_to_another_scheme() {
+        let mut client = client();
+        let all = ["Negotiate", "NTLM", "Basic realm=x"];
+        for expected in [AuthScheme::Negotiate, AuthScheme::Ntlm, AuthScheme::Basic] {
+            // Each time the server answers the first message as if there had been none.
+            assert_eq!(client.learn(PROXY, &all), Ok(Some(expected)));
+            client.line(PROXY);
+        }
+        client.answered = None;
+        client.learn(PROXY, &["Negotiate"]).unwrap();
+        client.line(PROXY);
+        assert_eq!(client.learn(PROXY, &["Negotiate"]), Err(HandshakeError::NoToken));
+        client.learn(PROXY, &["Negotiate"]).unwrap();
+        client.line(PROXY);
+        client.connection = None;
+        assert_eq!(client.learn(PROXY, &["Negotiate oQcw"]), Err(HandshakeError::Closed));
     }
 }

@@ -38,6 +38,8 @@ pub struct HeadContext<'a> {
     pub field: &'a Field,
     /// The robot's profile.
     pub profile: &'a Profile,
+    /// Whether an HTTP proxy sees the request.
+    pub via_proxy: bool,
     /// 0 for HTTP/1.0, 1 for HTTP/1.1.
     pub http_minor: u8,
     /// Whether this is the last request on its connection.
@@ -58,7 +60,7 @@ pub struct HeadContext<'a> {
 
 /// Appends the head of `request`. Configured fields come first, and replace others with the same name.
 pub fn write(request: &Request, context: &HeadContext<'_>, out: &mut Vec<u8>) {
-    let HeadContext { field, profile, .. } = *context;
+    let HeadContext { field, profile, via_proxy, .. } = *context;
     let foreign = request.foreign.as_deref().and_then(|url| uri::split(url.as_bytes()));
     let server = field.servers.get(request.server).filter(|_| foreign.is_none());
     let (authority, host) = match (&foreign, server) {
@@ -68,8 +70,6 @@ pub fn write(request: &Request, context: &HeadContext<'_>, out: &mut Vec<u8>) {
         (None, Some(server)) => (server.authority.as_bytes(), server.host().as_bytes()),
         (None, None) => (&[][..], &[][..]),
     };
-    // Through a tunnel, the request reaches the server as if there were no proxy.
-    let via_proxy = !profile.proxies.is_empty() && !server.is_some_and(|server| server.tls);
     out.extend_from_slice(request.method.word().as_bytes());
     out.push(b' ');
     if via_proxy {

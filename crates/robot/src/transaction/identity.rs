@@ -3,38 +3,56 @@
 use std::cell::RefMut;
 
 use polygraph_link::Link;
+use polygraph_stats::{AuthScheme, ErrorKind};
 use polygraph_traffic::rng::mix;
 use polygraph_traffic::{Draw, Random};
-use polygraph_wire::uri;
+use polygraph_wire::auth::digest::DigestRequest;
+use polygraph_wire::auth::ntlm::Uniqueness;
+use polygraph_wire::{socks, uri};
 
+use crate::connections::pool::PooledConnection;
 use crate::exchange::reply::ReplyMeta;
+use crate::exchange::{AuthSteps, Completed, Exchange};
+use crate::failure::TransactionFailure;
 use crate::group::RobotGroup;
 use crate::request::Request;
-use crate::request::auth::{AuthAnswers, AuthSource, RobotCredentials};
+use crate::request::auth::{Answered, AuthAnswers, AuthSource, RobotCredentials};
 use crate::request::cookies::CookieJar;
+use crate::violation::Violation;
 
 impl<L: Link> RobotGroup<L> {
-    /// Appends header lines with credentials and cookies. Foreign servers get neither. Returns the challenges that the lines
-    /// answer.
-    pub(super) fn write_identity(&self, robot: usize, request: &Request, out: &mut Vec<u8>) -> AuthAnswers {
+    /// Appends header lines with credentials and cookies for a request on `connection`. Foreign servers get neither. Returns the
+    /// challenges that the lines answer. Handshakes are only begun or continued if the request `may_shake_hands`.
+    pub(super) fn write_identity(
+        &self,
+        robot: usize,
+        request: &Request,
+        connection: &mut PooledConnection<L::Conn>,
+        may_shake_hands: bool,
+        out: &mut Vec<u8>,
+    ) -> AuthAnswers {
         let cx = self.context.of(robot);
         let profile = cx.profile();
-        let mut answers = AuthAnswers::default();
+        let mut answers = AuthAnswers { socks: connection.socks_password, ..AuthAnswers::default() };
         if !profile.credentials.is_empty() {
             let url = cx.url(request);
-            // The proxy does not see requests in its tunnels.
-            let tunneled = request.foreign.is_none() && cx.settings.field.servers[request.server].tls;
-            let via_proxy = !profile.proxies.is_empty() && !tunneled;
+            let via_proxy = cx.is_via_proxy(request);
             let path = uri::split(url.as_bytes()).and_then(|parts| std::str::from_utf8(parts.path).ok());
             let target = if via_proxy { &url } else { path.unwrap_or("/") };
             let mut credentials = self.credentials(robot);
+            let spnego = || may_shake_hands.then(|| cx.draw_event(profile.spnego));
+            let mut write = |source| {
+                let asked = DigestRequest { method: request.method.word(), uri: target };
+                credentials.write(source, asked, &mut connection.auth, spnego, out)
+            };
             if request.foreign.is_none() {
-                let origin = AuthSource::Origin(request.server);
-                answers.origin = credentials.write(origin, request.method.word(), target, out);
+                answers.origin = write(AuthSource::Origin(request.server));
             }
             if via_proxy {
-                answers.proxy = credentials.write(AuthSource::Proxy, request.method.word(), target, out);
+                answers.proxy = write(AuthSource::Proxy);
             }
+            // The request that completes a handshake must go on the same connection.
+            connection.use_limit = connection.use_limit.saturating_add(answers.begun());
         }
         if request.foreign.is_some() {
             return answers;
@@ -43,6 +61,28 @@ impl<L: Link> RobotGroup<L> {
             cookies.write(request.server, cx.unix_seconds(), out, &cx.recorder);
         }
         answers
+    }
+
+    /// Learns from the challenges of `source` in `reply`, to a request that `answered` an earlier one or not. Returns the scheme of the
+    /// next answer; `None` if no answer is possible, or if the answer was refused. `connection` is that of the exchange, if it is still
+    /// open and a handshake was begun on it.
+    pub(super) fn learn(
+        &self,
+        robot: usize,
+        (source, answered): (AuthSource, Option<Answered>),
+        reply: &ReplyMeta,
+        connection: Option<&mut PooledConnection<L::Conn>>,
+    ) -> Result<Option<AuthScheme>, TransactionFailure> {
+        let cx = self.context.of(robot);
+        let fields = reply.rare.as_deref().map_or(&[][..], |rare| &rare.challenges);
+        let mut credentials = self.credentials(robot);
+        let nonce = cx.settings.seed.derive("handshake", cx.number() as u64) ^ mix(credentials.handshakes);
+        let unique = Uniqueness { nonce: nonce.to_be_bytes(), unix_ms: cx.link.unix_millis() };
+        let auth = connection.and_then(|connection| connection.auth.as_deref_mut());
+        credentials.learn((source, answered), fields, auth, unique).map_err(|e| {
+            let violation = Violation::new(ErrorKind::AuthState, e.to_string());
+            TransactionFailure::of_reply(violation, reply)
+        })
     }
 
     /// Keeps the cookies of a reply, if the robot keeps cookies.
@@ -81,6 +121,27 @@ impl<L: Link> RobotGroup<L> {
         let mut rng = Draw::new(cx.settings.seed.derive("credentials", cx.number() as u64) ^ mix(taken));
         let credentials = state.credentials.get_or_insert_default();
         credentials.renew(&cx.profile().credentials[at], rng.event(cx.profile().auth_error));
+    }
+
+    /// The outcome of a transaction that a SOCKS proxy denied because the password is wrong on purpose; `None` for all other failures.
+    pub(super) fn expected_denial(&self, robot: usize, failure: &TransactionFailure) -> Option<Completed> {
+        let cx = self.context.of(robot);
+        if failure.violation.kind != ErrorKind::SocksDenied || !self.has_wrong_password(robot) {
+            return None;
+        }
+        let (now, hop) = (cx.now(), cx.socks()?.into());
+        Some(Completed {
+            exchange: Exchange::new(failure.started.unwrap_or(now), None, hop, 0),
+            reply: Box::default(),
+            ended: now,
+            auth: AuthSteps { refused: true, ..AuthSteps::default() },
+        })
+    }
+
+    /// What the robot sends to SOCKS proxies that demand name and password.
+    pub(super) fn socks_credentials(&self, robot: usize) -> Option<socks::SocksCredentials> {
+        let has_any = !self.context.of(robot).profile().credentials.is_empty();
+        has_any.then(|| self.credentials(robot).for_socks())
     }
 
     /// Whether the robot's password is wrong on purpose.

@@ -311,7 +311,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::digest::{Credentials, DigestRequest};
-    use super::super::handshake::{ClientHandshake, Framing};
+    use super::super::handshake::{ClientHandshake, TokenFrame};
     use super::super::ntlm::Account;
     use super::*;
 
@@ -401,7 +401,7 @@ mod tests {
         connection: &mut ConnectionAccess,
         access: &Access,
         account: Account<'_>,
-        framing: Framing,
+        framing: TokenFrame,
     ) -> bool {
         let (mut client, first) = ClientHandshake::begin(framing);
         let unique = Uniqueness { nonce: [3; 8], unix_ms: 5 };
@@ -415,7 +415,7 @@ mod tests {
     fn handshakes_authenticate_their_connection() {
         let access = access(&[Scheme::Negotiate, Scheme::Ntlm, Scheme::Basic]);
         assert_eq!(asked(&access, None, 0).as_deref(), Some("Negotiate, NTLM, Basic realm=\"bench\""));
-        for framing in [Framing::Ntlm, Framing::Raw, Framing::Spnego] {
+        for framing in [TokenFrame::Ntlm, TokenFrame::Raw, TokenFrame::Spnego] {
             for (name, password, passes) in [
                 ("joe", "a:b", true),
                 ("ELSEWHERE\\joe", "a:b", true),
@@ -432,7 +432,7 @@ mod tests {
             }
         }
         // The last message is worth nothing on another connection.
-        let (mut client, first) = ClientHandshake::begin(Framing::Ntlm);
+        let (mut client, first) = ClientHandshake::begin(TokenFrame::Ntlm);
         let challenge = asked(&access, Some(&first), 1).unwrap();
         let token = challenges(challenge.as_bytes())[0].token.map(str::to_owned);
         let joe = Account { name: "joe", password: "a:b" };
@@ -477,7 +477,7 @@ mod tests {
             let access = access(&Scheme::NAMES.map(|(_, scheme)| scheme));
             let connection = &mut ConnectionAccess::default();
             if begun {
-                let (_, first) = ClientHandshake::begin(Framing::Ntlm);
+                let (_, first) = ClientHandshake::begin(TokenFrame::Ntlm);
                 asked_on(connection, &access, Some(&first), 1);
             }
             let mut field = Vec::new();

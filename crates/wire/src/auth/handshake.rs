@@ -8,7 +8,7 @@ use super::write_token;
 
 /// How the messages of NTLM are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Framing {
+pub enum TokenFrame {
     /// The scheme `NTLM`.
     Ntlm,
     /// The scheme `Negotiate`, without the frame of SPNEGO.
@@ -17,12 +17,12 @@ pub enum Framing {
     Spnego,
 }
 
-impl Framing {
+impl TokenFrame {
     /// The name of the scheme.
     pub fn scheme(self) -> &'static str {
         match self {
-            Framing::Ntlm => "NTLM",
-            Framing::Raw | Framing::Spnego => "Negotiate",
+            TokenFrame::Ntlm => "NTLM",
+            TokenFrame::Raw | TokenFrame::Spnego => "Negotiate",
         }
     }
 }
@@ -50,17 +50,19 @@ pub enum HandshakeError {
 /// A handshake whose first message was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientHandshake {
-    framing: Framing,
+    framing: TokenFrame,
     negotiate: Vec<u8>,
 }
 
 impl ClientHandshake {
     /// Begins a handshake. Returns it with the value of the `Authorization` or `Proxy-Authorization` field for the first request.
-    pub fn begin(framing: Framing) -> (ClientHandshake, Vec<u8>) {
+    pub fn begin(framing: TokenFrame) -> (ClientHandshake, Vec<u8>) {
         let negotiate = ntlm::negotiate();
         let token = match framing {
-            Framing::Spnego => Message::Init { mechanisms: vec![oid::NTLM], token: Some(&negotiate) }.write(),
-            Framing::Ntlm | Framing::Raw => negotiate.clone(),
+            TokenFrame::Spnego => {
+                Message::Init { mechanisms: vec![oid::NTLM], token: Some(&negotiate) }.write()
+            }
+            TokenFrame::Ntlm | TokenFrame::Raw => negotiate.clone(),
         };
         let mut field = Vec::new();
         write_token(framing.scheme(), &token, &mut field);
@@ -68,7 +70,7 @@ impl ClientHandshake {
     }
 
     /// How the messages are sent.
-    pub fn framing(&self) -> Framing {
+    pub fn framing(&self) -> TokenFrame {
         self.framing
     }
 
@@ -85,7 +87,7 @@ impl ClientHandshake {
         let token = token.ok_or(HandshakeError::NoToken)?;
         let bytes = BASE64_STANDARD.decode(token).map_err(|_| HandshakeError::Malformed)?;
         let challenge = match self.framing {
-            Framing::Spnego if !ntlm::is_message(&bytes) => match Message::read(&bytes) {
+            TokenFrame::Spnego if !ntlm::is_message(&bytes) => match Message::read(&bytes) {
                 Some(Message::Response { mechanism: Some(other), .. }) if other != oid::NTLM => {
                     return Err(HandshakeError::Mechanism);
                 }
@@ -99,13 +101,13 @@ impl ClientHandshake {
         };
         let answer = ntlm::answer(account, &self.negotiate, challenge, unique)?;
         let token = match self.framing {
-            Framing::Spnego => {
+            TokenFrame::Spnego => {
                 // Servers that demand the integrity code of NTLM demand this one, too.
                 let mic = answer.signature(&spnego::mechanism_list(&[oid::NTLM]));
                 let token = Some(&*answer.message);
                 Message::Response { state: None, mechanism: None, token, mic: Some(&mic) }.write()
             }
-            Framing::Ntlm | Framing::Raw => answer.message,
+            TokenFrame::Ntlm | TokenFrame::Raw => answer.message,
         };
         let mut field = Vec::new();
         write_token(self.framing.scheme(), &token, &mut field);
@@ -122,20 +124,20 @@ mod tests {
     const JOE: Account<'_> = Account { name: "joe", password: "x" };
     const UNIQUE: Uniqueness = Uniqueness { nonce: [1; 8], unix_ms: 1 };
 
-    fn answer(framing: Framing, bytes: &[u8]) -> Result<Vec<u8>, HandshakeError> {
+    fn answer(framing: TokenFrame, bytes: &[u8]) -> Result<Vec<u8>, HandshakeError> {
         ClientHandshake::begin(framing).0.answer(Some(&BASE64_STANDARD.encode(bytes)), JOE, UNIQUE)
     }
 
     #[test]
     fn wrong_challenges_are_refused_for_a_reason() {
-        let mut begun = ClientHandshake::begin(Framing::Ntlm).0;
+        let mut begun = ClientHandshake::begin(TokenFrame::Ntlm).0;
         assert_eq!(begun.answer(None, JOE, UNIQUE), Err(HandshakeError::NoToken));
         assert_eq!(begun.answer(Some("-"), JOE, UNIQUE), Err(HandshakeError::Malformed));
-        assert!(matches!(answer(Framing::Ntlm, b"x"), Err(HandshakeError::Ntlm(_))));
-        assert_eq!(answer(Framing::Spnego, b"x"), Err(HandshakeError::Malformed));
+        assert!(matches!(answer(TokenFrame::Ntlm, b"x"), Err(HandshakeError::Ntlm(_))));
+        assert_eq!(answer(TokenFrame::Spnego, b"x"), Err(HandshakeError::Malformed));
         let reply = |state, mechanism| {
             let message = Message::Response { state, mechanism, token: Some(b"t"), mic: None };
-            answer(Framing::Spnego, &message.write())
+            answer(TokenFrame::Spnego, &message.write())
         };
         assert_eq!(reply(None, Some(oid::KERBEROS)), Err(HandshakeError::Mechanism));
         assert_eq!(reply(Some(State::Rejected), None), Err(HandshakeError::NoToken));
@@ -144,7 +146,7 @@ mod tests {
     proptest! {
         #[test]
         fn random_challenges_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..90), spnego: bool) {
-            let framing = if spnego { Framing::Spnego } else { Framing::Ntlm };
+            let framing = if spnego { TokenFrame::Spnego } else { TokenFrame::Ntlm };
             let _ = answer(framing, &bytes);
             let _ = answer(framing, &[b"NTLMSSP\0\x02\0\0\0", &bytes[..]].concat());
         }

@@ -68,15 +68,15 @@ pub enum Message<'a> {
 impl<'a> Message<'a> {
     /// Reads a message; `None` if the bytes are none.
     pub fn read(bytes: &'a [u8]) -> Option<Message<'a>> {
-        match bytes.first()? {
-            &tag::APPLICATION => {
+        match *bytes.first()? {
+            tag::APPLICATION => {
                 let mut frame = Der(Der(bytes).expect(tag::APPLICATION)?);
                 if frame.expect(tag::OID)? != oid::SPNEGO {
                     return None;
                 }
                 read_init(frame.expect(tag::CONTEXT)?)
             }
-            &tag::CONTEXT => read_init(Der(bytes).expect(tag::CONTEXT)?),
+            tag::CONTEXT => read_init(Der(bytes).expect(tag::CONTEXT)?),
             _ => read_response(Der(bytes).expect(tag::CONTEXT + 1)?),
         }
     }

@@ -1,0 +1,58 @@
+//! Connections through SOCKS proxies: the first step on a fresh connection.
+
+use std::io;
+
+use polygraph_link::Link;
+use polygraph_stats::ErrorKind;
+use polygraph_transport::Channel;
+use polygraph_transport::socks::{self, SocksFailure};
+use polygraph_wire::socks::{Destination, SocksCredentials, SocksError};
+
+use super::hop::Hop;
+use crate::context::RobotContext;
+use crate::failure::{TransactionFailure, connect_error};
+
+/// Asks the SOCKS proxy behind a fresh connection for a connection to `hop`. Returns whether it demanded name and password.
+///
+/// # Errors
+/// If the proxy does not open the connection before the deadline of `channel`.
+pub async fn through_socks<L: Link>(
+    cx: RobotContext<'_, L>,
+    channel: &mut Channel<L::Conn>,
+    hop: Hop,
+    account: Option<SocksCredentials>,
+) -> Result<bool, TransactionFailure> {
+    let started = cx.now();
+    let opened = socks::connect(channel, Destination::Address(hop.address), account).await;
+    let took_us = (cx.now() - started).as_micros();
+    cx.recorder.with(|block| match &opened {
+        Ok(with_password) => {
+            block.socks.opened_us.record(took_us);
+            block.socks.with_password += u64::from(*with_password);
+        }
+        Err(_) => block.socks.refused += 1,
+    });
+    opened.map_err(|failure| failed(&failure))
+}
+
+fn failed(failure: &SocksFailure) -> TransactionFailure {
+    use ErrorKind as K;
+    let kind = match failure {
+        SocksFailure::Closed(_) => K::SocksClosed,
+        SocksFailure::Send(error) | SocksFailure::Receive(error) => match error.kind() {
+            io::ErrorKind::TimedOut if error.raw_os_error().is_none() => K::Timeout,
+            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => K::Reset,
+            why => connect_error(why),
+        },
+        SocksFailure::Refused { error, .. } => match error {
+            SocksError::Version(_) | SocksError::AddressType(_) => K::SocksVersion,
+            SocksError::PasswordVersion(_) => K::SocksPasswordVersion,
+            SocksError::NoCredentials => K::SocksCredentials,
+            SocksError::Method(_) => K::SocksMethod,
+            SocksError::NoMethod => K::SocksNoMethod,
+            SocksError::Denied(_) => K::SocksDenied,
+            SocksError::Refused(_) => K::SocksConnect,
+        },
+    };
+    TransactionFailure::new(kind, failure.to_string())
+}
