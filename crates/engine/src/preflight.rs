@@ -3,6 +3,7 @@
 //! It uses blocking sockets, because nothing else runs yet. If the servers of the test are on this machine, a
 //! [`Responder`] answers for them until they listen.
 
+mod http2;
 mod responder;
 
 use std::fmt::{self, Display};
@@ -34,8 +35,8 @@ pub struct Probe {
     pub authority: String,
     /// Whether the peer at `to` is a proxy, so that the URL is absolute.
     pub absolute: bool,
-    /// Whether robots use TLS or a tunnel on this route. Then only the connection is checked: what is wrong with certificates and
-    /// tunnels is counted in classes of its own as soon as the test runs.
+    /// Whether robots use TLS, a tunnel, or only HTTP/2 on this route. Then only the connection is checked: what is wrong with
+    /// them is counted in classes of its own as soon as the test runs.
     pub connects_only: bool,
 }
 

@@ -1,6 +1,6 @@
 //! The client's side of an HTTP/2 connection.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -38,9 +38,6 @@ pub struct ClientConnection {
     sender: Sender,
     shared: Rc<Shared>,
     progress: Rc<Progress>,
-    bytes: Rc<dyn Fn() -> WireBytes>,
-    /// The bytes that were reported.
-    reported: Cell<WireBytes>,
     scheme: &'static str,
     streams: u32,
 }
@@ -65,7 +62,7 @@ impl ClientConnection {
             capture.take();
         }
         let (shared, progress) = (Rc::new(shared), Rc::new(Progress::default()));
-        let transport = Transport::new(conn, &[]);
+        let transport = Transport::new(conn, &[], Rc::clone(&shared.meter));
         let mut builder = Builder::new();
         builder
             .initial_window_size(settings.window)
@@ -78,7 +75,6 @@ impl ClientConnection {
         else {
             unreachable!("the first bytes of a connection fit the buffer of its transport");
         };
-        let bytes = transport.clone();
         link.spawn(drive_client(
             link.clone(),
             transport,
@@ -90,8 +86,6 @@ impl ClientConnection {
             sender: Rc::new(RefCell::new(sender)),
             shared,
             progress,
-            bytes: Rc::new(move || bytes.bytes()),
-            reported: Cell::default(),
             scheme,
             streams: settings.streams,
         }
@@ -132,9 +126,7 @@ impl ClientConnection {
 
     /// The bytes on the wire since the last call.
     pub fn take_bytes(&self) -> WireBytes {
-        let now = (self.bytes)();
-        let before = self.reported.replace(now);
-        WireBytes { sent: now.sent - before.sent, received: now.received - before.received }
+        self.shared.meter.take()
     }
 }
 

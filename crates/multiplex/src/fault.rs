@@ -7,8 +7,10 @@ use h2::Reason;
 /// The kind of a [`Fault`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// The peer did not process the request, so that it may be sent again on another connection (RFC 9113, section 8.7): it
-    /// refused the stream, or announced the end of the connection before it saw the stream.
+    /// The peer refused the stream (`REFUSED_STREAM`), so that the request may be sent again on another connection (RFC 9113,
+    /// section 8.7).
+    Refused,
+    /// The peer announced the end of the connection before it saw the stream. The request may be sent again likewise.
     Unprocessed,
     /// The peer reset the stream.
     Reset,
@@ -46,7 +48,9 @@ impl Fault {
 impl From<Fault> for io::Error {
     fn from(fault: Fault) -> io::Error {
         let kind = match fault.kind {
-            FaultKind::Unprocessed | FaultKind::Reset | FaultKind::GoAway => io::ErrorKind::ConnectionReset,
+            FaultKind::Refused | FaultKind::Unprocessed | FaultKind::Reset | FaultKind::GoAway => {
+                io::ErrorKind::ConnectionReset
+            }
             FaultKind::Protocol | FaultKind::Flood | FaultKind::Message => io::ErrorKind::InvalidData,
         };
         io::Error::new(kind, fault)
@@ -66,7 +70,7 @@ pub fn of_h2(error: h2::Error) -> io::Error {
     }
     let reason = error.reason().unwrap_or(Reason::INTERNAL_ERROR);
     let kind = match (error.is_remote(), reason) {
-        (true, Reason::REFUSED_STREAM) => FaultKind::Unprocessed,
+        (true, Reason::REFUSED_STREAM) => FaultKind::Refused,
         // Only streams behind the last one that the peer processed get this error.
         (true, _) if error.is_go_away() => FaultKind::Unprocessed,
         (true, _) => FaultKind::Reset,

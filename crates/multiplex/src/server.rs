@@ -40,7 +40,7 @@ pub struct ServerPolicy {
 }
 
 /// How a connection ended.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ServerEnd {
     /// The error, if there was one.
     pub failure: Option<io::Error>,
@@ -52,6 +52,8 @@ pub struct ServerEnd {
     pub malformed: u64,
     /// The bytes on the wire.
     pub bytes: WireBytes,
+    /// Those of them that no stream has reported.
+    pub unreported: WireBytes,
 }
 
 impl ServerEnd {
@@ -76,9 +78,8 @@ pub async fn serve<L: Link, C: Conn>(
         capture.take();
     }
     let shared = Rc::new(shared);
-    let transport = Transport::new(conn, received);
-    let mut end =
-        ServerEnd { failure: None, by_server: false, requests: 0, malformed: 0, bytes: WireBytes::default() };
+    let transport = Transport::new(conn, received, Rc::clone(&shared.meter));
+    let mut end = ServerEnd::default();
     let mut builder = Builder::new();
     builder
         .initial_window_size(policy.settings.window)
@@ -153,6 +154,6 @@ pub async fn serve<L: Link, C: Conn>(
         Err(e) => Some(e),
     };
     *shared.failure.borrow_mut() = end.failure.as_ref().map(|e| (e.kind(), e.to_string()));
-    end.bytes = transport.bytes();
+    (end.bytes, end.unreported) = (shared.meter.all(), shared.meter.take());
     end
 }

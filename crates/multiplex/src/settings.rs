@@ -1,7 +1,7 @@
 //! The settings of HTTP/2 connections.
 
 /// What one side of an HTTP/2 connection announces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Http2Settings {
     /// The most streams at the same time on a connection: those that a client opens, or that a server allows.
     pub streams: u32,

@@ -22,6 +22,7 @@ use crate::fault::{self, Fault, FaultKind};
 use crate::message::incoming::{IncomingMessage, Placed, TargetForm};
 use crate::message::outgoing::OutgoingMessage;
 use crate::message::{MessageError, ReplyTo};
+use crate::transport::{Meter, WireBytes};
 
 /// What the streams of a connection share with the task that drives it.
 #[derive(Debug, Default)]
@@ -30,6 +31,8 @@ pub struct Shared {
     pub deadlines: Deadlines,
     /// An empty capture for each stream, if the connection keeps captures.
     pub capture: Option<Capture>,
+    /// Counts the bytes of the connection.
+    pub meter: Rc<Meter>,
     /// Why the connection ended, if it ended with an error.
     pub failure: RefCell<Option<(io::ErrorKind, String)>>,
     /// Messages that were read completely before the end of their streams arrived. Dropping such a stream would reset it.
@@ -135,6 +138,16 @@ impl Stream {
         Ok(stream)
     }
 
+    /// The bytes of the whole connection since this was last asked, on any of its streams.
+    pub fn take_bytes(&self) -> WireBytes {
+        self.shared.meter.take()
+    }
+
+    /// Number of open streams of the connection, this one included.
+    pub fn open_streams(&self) -> usize {
+        self.shared.deadlines.streams()
+    }
+
     /// Takes bytes of a head, and sends the head once it is complete. Returns the number of bytes; 0 if the connection takes no
     /// request now.
     fn send_head(&mut self, data: &[u8]) -> io::Result<usize> {
@@ -194,6 +207,7 @@ impl Stream {
     /// Sends content, and the end of the message if it is complete.
     fn send_content(&mut self, content: Bytes) -> io::Result<()> {
         let is_done = self.outgoing.is_done();
+        self.shared.meter.count(|bytes| bytes.sent_content += content.len() as u64);
         let Some(send) = &mut self.send else { return Ok(()) };
         let has_trailers = is_done && self.outgoing.has_trailers();
         if !content.is_empty() || is_done && !has_trailers {
@@ -244,6 +258,7 @@ impl Stream {
                     Some(Ok(content)) => {
                         // The stream may be gone already, and then nobody counts.
                         let _ = body.flow_control().release_capacity(content.len());
+                        self.shared.meter.count(|bytes| bytes.received_content += content.len() as u64);
                         let placed = incoming.content(&content, &mut self.inbox).map_err(bad_message)?;
                         if placed == Placed::AsIs && !content.is_empty() {
                             return Poll::Ready(Ok(content));
@@ -305,7 +320,7 @@ fn closed(
 }
 
 fn reset_by_peer(reason: Reason) -> io::Error {
-    let kind = if reason == Reason::REFUSED_STREAM { FaultKind::Unprocessed } else { FaultKind::Reset };
+    let kind = if reason == Reason::REFUSED_STREAM { FaultKind::Refused } else { FaultKind::Reset };
     Fault::new(kind, format!("RST_STREAM {}", fault::name(reason))).into()
 }
 

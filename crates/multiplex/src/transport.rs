@@ -1,6 +1,6 @@
 //! The connection below HTTP/2: the traits of the crate `h2` over a [`Conn`].
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -13,13 +13,56 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// Once so many bytes wait to be sent, they are sent before more are taken.
 const SEND_BUFFER: usize = 64 * 1024;
 
-/// Bytes that a connection carried, frames and all.
+/// Bytes that a connection carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WireBytes {
-    /// The bytes that were sent.
+    /// All bytes that were sent: frames with their headers.
     pub sent: u64,
-    /// The bytes that were received.
+    /// All bytes that were received.
     pub received: u64,
+    /// Bytes of content among those that were sent.
+    pub sent_content: u64,
+    /// Bytes of content among those that were received.
+    pub received_content: u64,
+}
+
+impl WireBytes {
+    /// The bytes since `before`.
+    pub fn since(self, before: WireBytes) -> WireBytes {
+        WireBytes {
+            sent: self.sent - before.sent,
+            received: self.received - before.received,
+            sent_content: self.sent_content - before.sent_content,
+            received_content: self.received_content - before.received_content,
+        }
+    }
+}
+
+/// Counts the bytes of a connection.
+#[derive(Debug, Default)]
+pub struct Meter {
+    bytes: Cell<WireBytes>,
+    /// The bytes that [`Meter::take`] has returned.
+    taken: Cell<WireBytes>,
+}
+
+impl Meter {
+    /// Changes the counters.
+    pub fn count(&self, change: impl FnOnce(&mut WireBytes)) {
+        let mut bytes = self.bytes.get();
+        change(&mut bytes);
+        self.bytes.set(bytes);
+    }
+
+    /// The bytes so far.
+    pub fn all(&self) -> WireBytes {
+        self.bytes.get()
+    }
+
+    /// The bytes since the last call.
+    pub fn take(&self) -> WireBytes {
+        self.bytes.get().since(self.taken.replace(self.bytes.get()))
+    }
 }
 
 #[derive(Debug)]
@@ -29,7 +72,7 @@ struct Wire<C> {
     unread: BytesMut,
     /// Written bytes that were not sent yet.
     unsent: BytesMut,
-    bytes: WireBytes,
+    meter: Rc<Meter>,
 }
 
 /// A connection as `h2` uses it. Clones are handles to the same connection.
@@ -46,16 +89,11 @@ impl<C> Clone for Transport<C> {
 }
 
 impl<C: Conn> Transport<C> {
-    /// A connection from which `received` was read already.
-    pub fn new(conn: C, received: &[u8]) -> Transport<C> {
-        let bytes = WireBytes { received: received.len() as u64, sent: 0 };
+    /// A connection from which `received` was read already, and whose bytes `meter` counts.
+    pub fn new(conn: C, received: &[u8], meter: Rc<Meter>) -> Transport<C> {
+        meter.count(|bytes| bytes.received += received.len() as u64);
         let (unread, unsent) = (BytesMut::from(received), BytesMut::new());
-        Transport(Rc::new(RefCell::new(Wire { conn, unread, unsent, bytes })))
-    }
-
-    /// The bytes so far.
-    pub fn bytes(&self) -> WireBytes {
-        self.0.borrow().bytes
+        Transport(Rc::new(RefCell::new(Wire { conn, unread, unsent, meter })))
     }
 
     /// Sends what was written.
@@ -73,7 +111,7 @@ impl<C: Conn> Wire<C> {
         while !self.unsent.is_empty() {
             match self.conn.try_send(&[IoSlice::new(&self.unsent)]) {
                 Ok(n) => {
-                    self.bytes.sent += n as u64;
+                    self.meter.count(|bytes| bytes.sent += n as u64);
                     self.unsent.advance(n);
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => ready!(self.conn.poll_writable(cx))?,
@@ -91,11 +129,11 @@ impl<C: Conn> Wire<C> {
 
 impl<C: Conn> AsyncRead for Transport<C> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let Wire { conn, unread, bytes, .. } = &mut *self.0.borrow_mut();
+        let Wire { conn, unread, meter, .. } = &mut *self.0.borrow_mut();
         if unread.is_empty() {
             // The loop's buffer is larger than that of `h2`, which takes the rest later.
             return conn.poll_recv(cx, |data| {
-                bytes.received += data.len() as u64;
+                meter.count(|bytes| bytes.received += data.len() as u64);
                 let fits = data.len().min(out.remaining());
                 out.put_slice(&data[..fits]);
                 unread.extend_from_slice(&data[fits..]);

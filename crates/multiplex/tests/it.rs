@@ -136,6 +136,7 @@ fn streams_are_independent_exchanges() {
         assert_eq!(connection.open_streams(), 0);
         let bytes = connection.take_bytes();
         assert!(bytes.sent > 100 && bytes.received > 100, "{bytes:?}");
+        assert_eq!((bytes.sent_content, bytes.received_content), (0, 3));
         assert_eq!(connection.take_bytes(), polygraph_multiplex::WireBytes::default());
     });
     assert_eq!(*order.borrow(), [3, 2, 1]);

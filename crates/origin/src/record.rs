@@ -1,9 +1,12 @@
 //! Records the outcome of a transaction (docs/reference/models.md, "Transaction classes";
 //! docs/reference/generated/errors.md).
 
+use std::io;
+
 use polygraph_link::Nanos;
+use polygraph_multiplex::{Fault, FaultKind};
 use polygraph_stats::evidence::fact;
-use polygraph_stats::{Class, ErrorKind, Evidence, Finished, Recorder, Xact};
+use polygraph_stats::{Class, ErrorKind, Evidence, Finished, HttpVersion, Recorder, Xact};
 use polygraph_traffic::{Method, Oid};
 
 use crate::object_lookup::RequestedObject;
@@ -86,6 +89,8 @@ pub struct ConnectionId {
     pub server: u64,
     /// The number of the connection on the loop.
     pub connection: u64,
+    /// Whether it is an HTTP/2 connection.
+    pub http2: bool,
 }
 
 /// Records the outcome of a transaction. Returns true if it succeeded.
@@ -128,6 +133,11 @@ pub fn record_outcome(
             status: sent.status,
             custom: sent.custom,
             embedded: request.oid.is_some_and(|oid| oid.is_embedded()),
+            version: match (place.http2, request.minor_version) {
+                (true, _) => HttpVersion::Http2,
+                (false, 0) => HttpVersion::Http10,
+                (false, _) => HttpVersion::Http11,
+            },
             ..Finished::default()
         });
         if class.is_basic() {
@@ -209,4 +219,14 @@ fn evidence(config: &OriginConfig, request: &Request, detail: String) -> Evidenc
         evidence = evidence.fact(fact::SERVER, target.as_str());
     }
     evidence
+}
+
+/// The error class of a failed exchange, if the protocol caused the failure.
+pub fn kind_of_fault(error: &io::Error) -> Option<ErrorKind> {
+    Some(match Fault::of(error)?.kind {
+        FaultKind::Refused | FaultKind::Unprocessed | FaultKind::Reset => ErrorKind::StreamReset,
+        FaultKind::GoAway => ErrorKind::ConnectionError,
+        FaultKind::Flood => ErrorKind::FrameFlood,
+        FaultKind::Protocol | FaultKind::Message => ErrorKind::BadFrame,
+    })
 }

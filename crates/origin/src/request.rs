@@ -128,6 +128,8 @@ pub enum Rejection {
     Malformed,
     /// The head is too large.
     TooLarge,
+    /// The server does not accept this version of HTTP.
+    Version,
 }
 
 /// Reads the requests to one server.

@@ -5,7 +5,7 @@ use std::io::{self, IoSlice};
 use std::rc::Rc;
 
 use polygraph_link::{Conn, Link, Nanos, SECOND, nanos, send_all};
-use polygraph_stats::{CloseKind, ErrorKind};
+use polygraph_stats::{CloseKind, ErrorKind, Recorder};
 use polygraph_tls::failure::{FailureKind, TlsFailure};
 use polygraph_traffic::{AbortCoords, Body, Oid, Random};
 use polygraph_transport::Channel;
@@ -18,7 +18,7 @@ use crate::known_worlds::KnownWorlds;
 use crate::names::ServerNames;
 use crate::object_lookup::RequestedObject;
 use crate::origin::Origin;
-use crate::record::{ConnectionId, Sent, ServerOutcome, TransactionTimes, record_outcome};
+use crate::record::{ConnectionId, Sent, ServerOutcome, TransactionTimes, kind_of_fault, record_outcome};
 use crate::reply::{ReplyContext, ReplyWriter, ServerIdentity};
 use crate::request::{Expectation, Rejection, Request, RequestReader};
 use crate::settings::{ServerProfile, ServerSpec};
@@ -44,7 +44,7 @@ pub struct Server<L: Link> {
 }
 
 /// What arrives on a connection between two requests.
-enum NextRequest {
+pub(crate) enum NextRequest {
     /// A request, and when its first byte arrived if the head did not arrive at once.
     Request(Option<Nanos>),
     /// The connection ended without another request.
@@ -54,8 +54,18 @@ enum NextRequest {
     Refused(Rejection),
     /// Bytes that do not look like a request, on a connection without an earlier one: a port scan.
     Noise,
+    /// The start of HTTP/2.
+    Http2,
     /// A preflight request, and the reply to it, see [`preflight`].
     Preflight(Vec<u8>),
+}
+
+/// How a connection ended, or what else it carries.
+enum ServedRequests {
+    /// It ended; how, if no error occurred.
+    Ended(Option<CloseKind>),
+    /// It carries HTTP/2, of which these first bytes have arrived.
+    Http2(Vec<u8>),
 }
 
 /// Why a request body is incomplete.
@@ -106,12 +116,24 @@ impl<L: Link> Server<L> {
         })
     }
 
-    fn profile(&self) -> &ServerProfile {
+    pub(crate) fn profile(&self) -> &ServerProfile {
         &self.origin.config.profiles[self.profile]
     }
 
-    fn now(&self) -> Nanos {
+    pub(crate) fn now(&self) -> Nanos {
         self.origin.link.now()
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(crate) fn link(&self) -> &L {
+        &self.origin.link
+    }
+
+    pub(crate) fn recorder(&self) -> &Recorder {
+        &self.origin.recorder
     }
 
     /// Serves an accepted connection until it ends.
@@ -122,14 +144,24 @@ impl<L: Link> Server<L> {
             block.conns.enter(opened);
             block.established.enter(opened);
         });
-        let place = ConnectionId { server: self.number, connection: self.origin.number_connection() };
+        let connection = self.origin.number_connection();
+        let place = ConnectionId { server: self.number, connection, http2: false };
         let (mut uses, mut looked) = (0, false);
         let closed = match self.secure(Channel::Plain(conn), opened).await {
             Some(mut conn) => {
-                let closed = self.serve_requests(&mut conn, place, &mut uses, &mut looked).await;
+                let served = self.serve_requests(&mut conn, place, &mut uses, &mut looked).await;
                 // With early data, the handshake is complete only after the first request.
                 self.count_handshake(&mut conn, opened);
-                closed
+                match served {
+                    ServedRequests::Ended(closed) => closed,
+                    ServedRequests::Http2(received) => {
+                        // Its state is large, and most connections carry HTTP/1.
+                        let served =
+                            Box::pin(Rc::clone(&self).serve_http2(conn, &received, connection)).await;
+                        (uses, looked) = (served.requests, served.looked);
+                        served.closed
+                    }
+                }
             }
             None => None,
         };
@@ -201,7 +233,7 @@ impl<L: Link> Server<L> {
         place: ConnectionId,
         uses: &mut u64,
         looked: &mut bool,
-    ) -> Option<CloseKind> {
+    ) -> ServedRequests {
         let mut limit = self.connection_uses();
         let (mut request, mut inbox) = (Request::default(), Vec::new());
         let mut access = ConnectionAccess::default();
@@ -213,53 +245,70 @@ impl<L: Link> Server<L> {
             }
             let first_byte = match next {
                 NextRequest::Request(first_byte) => first_byte,
-                NextRequest::Closed(kind) => return Some(kind),
+                NextRequest::Http2 => return ServedRequests::Http2(inbox),
                 NextRequest::Preflight(reply) => {
                     *looked = true;
                     // If the reply does not arrive, the client reports that.
                     let _ = conn.try_send(&[IoSlice::new(&reply)]);
-                    return Some(CloseKind::Busy);
+                    return ServedRequests::Ended(Some(CloseKind::Busy));
                 }
-                NextRequest::Noise => {
-                    self.send_refusal(conn, b"HTTP/1.1 400 Bad Request\r\n");
-                    return None;
-                }
-                NextRequest::Broken(kind, detail) => {
-                    self.count_broken(kind, detail);
-                    return None;
-                }
-                NextRequest::Refused(refusal) => {
-                    self.refuse(conn, refusal);
-                    return None;
-                }
+                other => return ServedRequests::Ended(self.without_request(conn, other)),
             };
             *uses += 1;
             self.check_access(&mut request, &mut access);
             // The request that completes a handshake must come on the same connection.
             limit = limit.saturating_add(u64::from(matches!(access, ConnectionAccess::Begun(_))));
-            let mut transaction = self.begin(&mut request, *uses >= limit);
-            conn.set_deadline(transaction.deadline);
-            let outcome = self.transact(conn, &mut request, &mut inbox, &mut transaction).await;
-            let cut = matches!(
-                outcome,
-                ServerOutcome::Sent(Sent { is_cut: true, .. }) | ServerOutcome::CutByClient
-            );
-            let times = TransactionTimes { first_byte, started: transaction.started, ended: self.now() };
-            self.dump(conn, &request, &outcome, times.ended - times.started);
-            let (recorder, config) = (&self.origin.recorder, &self.origin.config);
-            let good = record_outcome(recorder, config, &request, place, times, outcome);
-            if !good {
-                return None;
+            match self.serve_request(conn, &mut request, &mut inbox, place, first_byte, *uses >= limit).await
+            {
+                Ok(ended) => self.origin.recorder.with(|block| block.idle.enter(ended)),
+                Err(closed) => return ServedRequests::Ended(closed),
             }
-            if transaction.last || cut {
-                return Some(CloseKind::Busy);
-            }
-            self.origin.recorder.with(|block| block.idle.enter(times.ended));
         }
     }
 
+    /// Ends a connection or a stream on which no request arrived. Returns how it was closed, if no error occurred.
+    pub(crate) fn without_request(
+        &self,
+        conn: &mut Channel<L::Conn>,
+        next: NextRequest,
+    ) -> Option<CloseKind> {
+        match next {
+            NextRequest::Closed(kind) => return Some(kind),
+            NextRequest::Noise => self.send_refusal(conn, b"HTTP/1.1 400 Bad Request\r\n"),
+            NextRequest::Broken(kind, detail) => self.count_broken(kind, detail),
+            NextRequest::Refused(refusal) => self.refuse(conn, refusal),
+            NextRequest::Request(_) | NextRequest::Http2 | NextRequest::Preflight(_) => {}
+        }
+        None
+    }
+
+    /// Serves a request whose head has arrived. Returns when that was done, or how the connection must be closed, if no error
+    /// occurred.
+    pub(crate) async fn serve_request(
+        &self,
+        conn: &mut Channel<L::Conn>,
+        request: &mut Request,
+        inbox: &mut Vec<u8>,
+        place: ConnectionId,
+        first_byte: Option<Nanos>,
+        last: bool,
+    ) -> Result<Nanos, Option<CloseKind>> {
+        let mut transaction = self.begin(request, last);
+        conn.set_deadline(transaction.deadline);
+        let outcome = self.transact(conn, request, inbox, &mut transaction).await;
+        let cut =
+            matches!(outcome, ServerOutcome::Sent(Sent { is_cut: true, .. }) | ServerOutcome::CutByClient);
+        let times = TransactionTimes { first_byte, started: transaction.started, ended: self.now() };
+        self.dump(conn, request, &outcome, times.ended - times.started);
+        let (recorder, config) = (&self.origin.recorder, &self.origin.config);
+        if !record_outcome(recorder, config, request, place, times, outcome) {
+            return Err(None);
+        }
+        if transaction.last || cut { Err(Some(CloseKind::Busy)) } else { Ok(times.ended) }
+    }
+
     /// Reads the next head into `request`; `inbox` contains bytes that have arrived but are not used yet.
-    async fn next_request(
+    pub(crate) async fn next_request(
         &self,
         conn: &mut Channel<L::Conn>,
         request: &mut Request,
@@ -274,7 +323,17 @@ impl<L: Link> Server<L> {
             taken = self.take(&data, request, inbox);
         }
         loop {
+            // Nothing else begins so, and four bytes are enough to know.
+            if first && inbox.len() >= 4 && polygraph_multiplex::may_be_http2(inbox) {
+                return match self.profile().http2 {
+                    Some(_) => NextRequest::Http2,
+                    None => NextRequest::Refused(Rejection::Version),
+                };
+            }
             match taken {
+                Ok(true) if !self.profile().accepts_http1 && first => {
+                    return NextRequest::Refused(Rejection::Version);
+                }
                 Ok(true) => return NextRequest::Request(begun),
                 Ok(false) if !first || is_blank(inbox) || begins_like_a_request(inbox) => {}
                 Err(refusal) if !first || begins_like_a_request(inbox) => {
@@ -381,7 +440,7 @@ impl<L: Link> Server<L> {
     }
 
     /// Decides whether the request gets an object or challenges, if the server has access control.
-    fn check_access(&self, request: &mut Request, connection: &mut ConnectionAccess) {
+    pub(crate) fn check_access(&self, request: &mut Request, connection: &mut ConnectionAccess) {
         let Some(credentials) = request.credentials.take() else { return };
         let Some(access) = &self.profile().access else { return };
         let about = AccessRequest {
@@ -505,7 +564,7 @@ impl<L: Link> Server<L> {
             }
             BodyFault::Ended(_) if upload.is_cut(coords) => ServerOutcome::CutByClient,
             BodyFault::Ended(e) => ServerOutcome::Failed(
-                ErrorKind::BodyShort,
+                kind_of_fault(&e).unwrap_or(ErrorKind::BodyShort),
                 format!("after {so_far} bytes of a request's body: {e}"),
             ),
         }
@@ -673,7 +732,7 @@ impl<L: Link> Server<L> {
     }
 
     /// Counts a transaction whose request was never complete.
-    fn count_broken(&self, kind: ErrorKind, detail: String) {
+    pub(crate) fn count_broken(&self, kind: ErrorKind, detail: String) {
         let now = self.now();
         self.origin.recorder.with(|block| {
             block.xacts.enter(now);
@@ -689,9 +748,14 @@ impl<L: Link> Server<L> {
             Rejection::TooLarge => {
                 (ErrorKind::HeadTooLarge, b"HTTP/1.1 431 Request Header Fields Too Large\r\n")
             }
+            Rejection::Version => (ErrorKind::WrongVersion, b"HTTP/1.1 505 HTTP Version Not Supported\r\n"),
         };
         self.count_broken(kind, "in a request".into());
-        self.send_refusal(conn, reply);
+        // A client that does not speak HTTP/1 on this port cannot read such a reply.
+        let is_stream = matches!(conn, Channel::Stream(_));
+        if is_stream || self.profile().accepts_http1 || refusal == Rejection::Version {
+            self.send_refusal(conn, reply);
+        }
     }
 
     /// Sends a minimal error reply.
@@ -701,7 +765,7 @@ impl<L: Link> Server<L> {
         let _ = conn.try_send(&[IoSlice::new(reply), IoSlice::new(rest)]);
     }
 
-    fn connection_uses(&self) -> u64 {
+    pub(crate) fn connection_uses(&self) -> u64 {
         let drawn = self.profile().requests_per_connection.sample(&mut *self.origin.rng.borrow_mut());
         drawn.trunc().max(1.0) as u64
     }
@@ -720,6 +784,9 @@ fn begins_like_a_request(data: &[u8]) -> bool {
 }
 
 fn kind_of(error: &io::Error) -> ErrorKind {
+    if let Some(kind) = kind_of_fault(error) {
+        return kind;
+    }
     match error.kind() {
         io::ErrorKind::TimedOut => ErrorKind::Timeout,
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ErrorKind::Reset,

@@ -11,6 +11,7 @@
 use std::sync::Arc;
 
 use polygraph_link::Nanos;
+use polygraph_multiplex::Http2Settings;
 use polygraph_stats::StatusScope;
 use polygraph_tls::settings::ServerTls;
 use polygraph_traffic::headers::HeaderRule;
@@ -51,6 +52,10 @@ pub struct ServerProfile {
     pub think: Option<Distr>,
     /// The HTTP version of replies, drawn once for each server: 0 for HTTP/1.0, 1 for HTTP/1.1. If empty, it is 1.1.
     pub http_minors: Selector<u8>,
+    /// Whether the servers accept HTTP/1.
+    pub accepts_http1: bool,
+    /// What the servers announce on HTTP/2 connections, if they accept them.
+    pub http2: Option<Http2Settings>,
     /// Requests per connection. Drawn values are truncated, and at least 1.
     pub requests_per_connection: Distr,
     /// The time in nanoseconds after which an idle connection is closed.
@@ -84,6 +89,8 @@ impl ServerProfile {
             contents: Selector::even(contents),
             think: None,
             http_minors: Selector::default(),
+            accepts_http1: true,
+            http2: None,
             requests_per_connection: Distr::Const(1.0),
             idle_timeout: None,
             lifetime: None,

@@ -4,7 +4,9 @@ use polygraph_stats::error::Sides;
 use polygraph_stats::evidence::fact;
 use polygraph_stats::record::{EndReason, Header, Interval, PlannedPhase, Record, Side};
 use polygraph_stats::stall::Stall;
-use polygraph_stats::{Block, Class, CloseKind, ErrorKind, Evidence, Finished, LogWriter, MissCause};
+use polygraph_stats::{
+    Block, Class, CloseKind, ErrorKind, Evidence, Finished, HttpVersion, LogWriter, MissCause,
+};
 
 use crate::log::Log;
 
@@ -476,6 +478,7 @@ fn rich(block: &mut Block, done: Finished, at_ns: u64) {
         kind: Some(3 + usize::from(n.is_multiple_of(5))),
         embedded: !n.is_multiple_of(5),
         first: class != Class::Hit && !missed,
+        version: if n.is_multiple_of(4) { HttpVersion::Http2 } else { HttpVersion::Http11 },
         ..done
     };
     block.finish(&done);
@@ -515,6 +518,14 @@ fn rich(block: &mut Block, done: Finished, at_ns: u64) {
         block.waiting.enter(polygraph_stats::Nanos::new(at_ns));
         block.waiting.leave(polygraph_stats::Nanos::new(at_ns + 1));
         block.pipeline_depth.record(3);
+        block.streams.concurrent.record(1 + n % 7);
+        block.streams.per_connection.record(10);
+        block.streams.sent += 300;
+        block.streams.received += 14_000;
+        block.streams.received_content += 13_000;
+        block.streams.resets += u64::from(n.is_multiple_of(25));
+        block.streams.refused += u64::from(n.is_multiple_of(50));
+        block.streams.goaways += u64::from(n.is_multiple_of(35));
         block.validations.useless.record(400, 200);
         block.validations.useful.record(800, 9_000);
     }

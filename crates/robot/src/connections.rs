@@ -2,6 +2,7 @@
 
 pub mod hop;
 pub mod layers;
+pub mod multiplexed;
 pub mod pool;
 pub mod resolving;
 mod socks;

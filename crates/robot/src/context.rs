@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use polygraph_link::{Link, Nanos, nanos};
-use polygraph_stats::Recorder;
+use polygraph_stats::{HttpVersion, Recorder};
 use polygraph_traffic::groups::PhaseStatus;
 use polygraph_traffic::{Fingerprint, IdSource, Random, Stream};
 use polygraph_wire::markup::LinkTags;
@@ -70,8 +70,8 @@ struct Member {
     profile: u32,
     /// Number of the robot among all of its profile in the whole test.
     number: u32,
-    /// 0 for HTTP/1.0, 1 for HTTP/1.1.
-    http_minor: u8,
+    /// The version of HTTP that the robot speaks.
+    http_version: HttpVersion,
     /// How the robot uses SOCKS proxies.
     socks: UseOfSocks,
 }
@@ -137,9 +137,9 @@ impl<L: Link> GroupContext<L> {
             let position = settings.first_robot + robot;
             let profile = settings.kind(position);
             let number = settings.number(position) - places[profile].first;
-            let http_minor = draw_http_version(&settings, position).0;
+            let http_version = draw_http_version(&settings, position).0;
             let socks = UseOfSocks::draw(&settings, profile, settings.number(position));
-            Member { profile: profile as u32, number: number as u32, http_minor, socks }
+            Member { profile: profile as u32, number: number as u32, http_version, socks }
         };
         let profile = |(kind, profile): (usize, &Arc<Profile>)| {
             ProfileContext::new(profile, &settings, places[kind].first, settings.first_position(kind))
@@ -251,9 +251,14 @@ impl<'a, L: Link> RobotContext<'a, L> {
         &self.group.profiles[self.profile_index()]
     }
 
-    /// 0 for HTTP/1.0, 1 for HTTP/1.1.
+    /// The version of HTTP that the robot speaks.
+    pub fn http_version(self) -> HttpVersion {
+        self.member().http_version
+    }
+
+    /// The minor version in the HTTP/1 form of messages.
     pub fn http_minor(self) -> u8 {
-        self.member().http_minor
+        self.http_version().minor()
     }
 
     /// Number of the robot in the whole test.
@@ -311,6 +316,12 @@ impl<'a, L: Link> RobotContext<'a, L> {
     pub fn draw_deadline(self, now: Nanos) -> Option<Nanos> {
         let lifetime = self.profile().lifetime.as_ref()?.sample(&mut *self.group.reply_rng.borrow_mut());
         Some(now + nanos(lifetime))
+    }
+
+    /// Whether the robot sends several requests on a connection before their replies arrive. The streams of a multiplexed
+    /// connection make that unnecessary.
+    pub fn pipelines(self) -> bool {
+        self.profile().pipeline.is_some() && !self.http_version().is_multiplexed()
     }
 
     /// The largest number of requests in flight on a connection of the robot; drawn each time.

@@ -200,13 +200,19 @@ impl<'a> InFlight<'a> {
         is_usable.then_some(carry)
     }
 
-    /// Whether the peer has closed an idle connection just when the robot reused it. This is not an error of either
-    /// side (RFC 9112, section 9.5).
+    /// Whether the peer has closed an idle connection just when the robot reused it, which is not an error of either side (RFC
+    /// 9112, section 9.5), or says that it did not process the request.
     pub fn lost_race(&self, reused: bool) -> bool {
-        let failed = |failure: &TransactionFailure| failure.violation.kind != ErrorKind::Timeout;
-        reused
-            && self.silent
-            && self.result.as_ref().is_some_and(|(_, result)| result.as_ref().is_err_and(failed))
+        let failed = |failure: &TransactionFailure| {
+            failure.unprocessed || reused && failure.violation.kind != ErrorKind::Timeout
+        };
+        self.silent && self.result.as_ref().is_some_and(|(_, result)| result.as_ref().is_err_and(failed))
+    }
+
+    /// The failure of the exchange, if the peer says that it did not process the request.
+    pub fn unprocessed(&self) -> Option<&TransactionFailure> {
+        let (_, result) = self.result.as_ref()?;
+        result.as_ref().err().filter(|failure| failure.unprocessed)
     }
 }
 

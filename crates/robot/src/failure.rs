@@ -3,6 +3,7 @@
 use std::io;
 
 use polygraph_link::{Capture, ConnectError, Nanos};
+use polygraph_multiplex::{Fault, FaultKind};
 use polygraph_stats::ErrorKind;
 use polygraph_tls::failure::TlsFailure;
 
@@ -20,6 +21,8 @@ pub struct TransactionFailure {
     pub started: Option<Nanos>,
     /// The messages on the wire, if the user requested a dump.
     pub capture: Option<Box<Capture>>,
+    /// Whether the peer says that it did not process the request, so that it may be sent again (RFC 9113, section 8.7).
+    pub unprocessed: bool,
 }
 
 impl TransactionFailure {
@@ -36,7 +39,7 @@ impl TransactionFailure {
 
 impl From<Violation> for TransactionFailure {
     fn from(violation: Violation) -> TransactionFailure {
-        TransactionFailure { violation, reply: None, started: None, capture: None }
+        TransactionFailure { violation, reply: None, started: None, capture: None, unprocessed: false }
     }
 }
 
@@ -70,6 +73,19 @@ impl From<TransactionFailure> for Incomplete {
 /// A failure of TLS; `whence` says where it occurred.
 pub fn tls_failure(failure: &TlsFailure, whence: &str) -> TransactionFailure {
     TransactionFailure::new(failure.kind.class(), format!("TLS {whence}: {failure}"))
+}
+
+/// The class of an error that the protocol of a multiplexed connection caused, and whether the peer did not process the
+/// request; `None` for other errors.
+pub fn stream_error(error: &io::Error) -> Option<(ErrorKind, bool)> {
+    Some(match Fault::of(error)?.kind {
+        FaultKind::Refused => (ErrorKind::StreamRefused, true),
+        FaultKind::Unprocessed => (ErrorKind::NoReply, true),
+        FaultKind::Reset => (ErrorKind::StreamReset, false),
+        FaultKind::GoAway => (ErrorKind::ConnectionError, false),
+        FaultKind::Flood => (ErrorKind::FrameFlood, false),
+        FaultKind::Protocol | FaultKind::Message => (ErrorKind::BadFrame, false),
+    })
 }
 
 /// The class of an error of a connection caused by the peer or the network. All other errors, such as a lack of memory

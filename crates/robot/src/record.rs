@@ -48,7 +48,7 @@ pub fn challenge<L: Link>(cx: RobotContext<'_, L>, completed: &Completed, starte
     cx.recorder.with(|block| block.challenge(scheme, status, (now - started).as_micros(), size, custom));
 }
 
-/// Counts the use, from `now` on, of a connection that was used before and may have been idle since.
+/// Counts the use, from `now` on, of a connection that was used before, and that may have been idle.
 pub fn reuse<L: Link>(cx: RobotContext<'_, L>, now: Nanos, was_idle: bool) {
     cx.recorder.with(|block| {
         block.reused += 1;
@@ -83,6 +83,28 @@ pub fn connect<L: Link>(cx: RobotContext<'_, L>, reply: &Result<u64, TunnelFailu
         }
         Err(_) => {}
     }
+}
+
+/// Counts a request that the peer did not process and that is sent once more.
+pub fn unprocessed<L: Link>(cx: RobotContext<'_, L>, failure: &TransactionFailure) {
+    let refused = failure.violation.kind == ErrorKind::StreamRefused;
+    cx.recorder.with(|block| match refused {
+        true => block.streams.refused += 1,
+        false => block.streams.unprocessed += 1,
+    });
+    // The announced end of a connection is no error.
+    if refused {
+        cx.recorder.error(ErrorKind::StreamRefused, cx.now(), || failure.violation.detail.clone());
+    }
+}
+
+/// Counts a reply 421 after which the request is sent on another connection.
+pub fn misdirected<L: Link>(cx: RobotContext<'_, L>, request: &Request) {
+    cx.recorder.with(|block| {
+        block.streams.misdirected += 1;
+        block.retried += 1;
+    });
+    cx.recorder.error(ErrorKind::MisdirectedReply, cx.now(), || cx.url(request));
 }
 
 /// Counts a request that is sent once more.
@@ -135,6 +157,9 @@ pub fn failure<L: Link>(
     now: Nanos,
 ) {
     let violation = &failure.violation;
+    if violation.kind == ErrorKind::StreamReset {
+        cx.recorder.with(|block| block.streams.resets += 1);
+    }
     show_messages(cx, request, Some(&violation.detail), failure.capture.as_deref());
     let reply = failure.reply.as_deref();
     cx.recorder.error_with(violation.kind, now, || evidence(cx, request, reply, violation));
@@ -180,6 +205,7 @@ pub fn success<L: Link>(
         authenticated: exchange.answers.scheme().filter(|_| class != Class::Authenticating),
         embedded: request.cause == Cause::Embedded,
         first: !request.repeat,
+        version: cx.http_version(),
     });
     let verifiable = verifiable(request, reply, class);
     cx.recorder.with(|block| {

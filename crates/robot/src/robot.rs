@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use polygraph_link::Nanos;
+use polygraph_stats::HttpVersion;
 use polygraph_traffic::{Oid, Random, Selector, Stream, UniqId};
 
 use crate::load::session::SessionState;
@@ -106,10 +107,10 @@ impl Robot {
 }
 
 /// The HTTP version of the robot at `position` (0 for HTTP/1.0, 1 for HTTP/1.1), and the stream of its further choices.
-pub fn draw_http_version(settings: &Settings, position: usize) -> (u8, Stream) {
+pub fn draw_http_version(settings: &Settings, position: usize) -> (HttpVersion, Stream) {
     let profile = &settings.profiles[settings.kind(position)];
     let mut choices = settings.seed.stream("agent", settings.number(position) as u64);
-    (profile.http_minor.draw(&mut choices).copied().unwrap_or(1), choices)
+    (profile.http_version.draw(&mut choices).copied().unwrap_or_default(), choices)
 }
 
 /// The number of launches that a robot skips at first, as if the test had found it somewhere among the embedded objects of a page.

@@ -4,7 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use polygraph_link::Nanos;
-use polygraph_stats::StatusScope;
+use polygraph_multiplex::Http2Settings;
+use polygraph_stats::{HttpVersion, StatusScope};
 use polygraph_tls::settings::ClientTls;
 use polygraph_traffic::headers::HeaderRule;
 use polygraph_traffic::{Behavior, Catalog, ContentKind, Distr, Seed, Selector, UniqId};
@@ -203,8 +204,10 @@ pub struct Profile {
     pub embed_recur: f64,
     /// Tags and attributes of links to embedded objects, for example `<embed src>`.
     pub container_tags: Vec<String>,
-    /// Versions of HTTP, drawn once for each robot: 0 for 1.0, 1 for 1.1.
-    pub http_minor: Selector<u8>,
+    /// Versions of HTTP, drawn once for each robot.
+    pub http_version: Selector<HttpVersion>,
+    /// What robots announce on HTTP/2 connections.
+    pub http2: Http2Settings,
     /// Requests per connection; draws are truncated, to at least 1.
     pub requests_per_connection: Distr,
     /// Idle connections are closed after this many nanoseconds.
@@ -262,6 +265,12 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// Whether no robot of this kind speaks HTTP/1.
+    pub fn speaks_only_http2(&self) -> bool {
+        let versions = self.http_version.items();
+        !versions.is_empty() && versions.iter().all(|version| version.is_multiplexed())
+    }
+
     /// Whether robots of this kind use URLs of the trace of `other`.
     pub fn follows_trace_of(&self, other: &Profile) -> bool {
         self.foreign > 0.0 && self.has_trace_of(other)
@@ -287,7 +296,8 @@ impl Profile {
             socks: None,
             embed_recur: 0.0,
             container_tags: vec!["<embed src>".to_owned()],
-            http_minor: Selector::only(1),
+            http_version: Selector::only(HttpVersion::Http11),
+            http2: Http2Settings::default(),
             requests_per_connection: Distr::Const(1.0),
             idle_timeout: None,
             open_limit: None,

@@ -200,7 +200,7 @@ impl<L: Link> RobotGroup<L> {
             let set_up = connection.set_up.take();
             let started = set_up.map_or(started, |set_up| set_up.started);
             if reused {
-                record::reuse(cx, started, !was_held);
+                record::reuse(cx, started, connection.was_idle && !was_held);
             } else {
                 // Connections are opened before requests are sent: when many transactions start at once, a peer that is
                 // woken by the first request finds the others, and is not woken by each of them.
@@ -222,24 +222,37 @@ impl<L: Link> RobotGroup<L> {
                 record::handshake(cx, &facts, started);
             }
             if flight.lost_race(reused) {
-                self.pool.close(cx, connection, false);
+                if let Some(failure) = flight.unprocessed() {
+                    self.pool.retire(&connection);
+                    record::unprocessed(cx, failure);
+                }
+                self.pool.close(cx, *connection, false);
                 record::retry(cx);
                 continue;
             }
+            let is_stream = connection.is_stream();
             return match flight.complete() {
+                // The peer wants the request on another connection (RFC 9110, section 15.5.20). If it says so again, that is its
+                // reply.
+                Some(Ok(completed)) if is_stream && completed.reply.status == 421 && attempt == 0 => {
+                    self.pool.retire(&connection);
+                    self.pool.release(cx, connection, false, completed.ended);
+                    record::misdirected(cx, request);
+                    continue;
+                }
                 Some(Ok(completed)) => {
                     let keep_alive = completed.reply.keep_alive;
                     let asked_again =
                         connection.auth.is_some() && matches!(completed.reply.status, 401 | 407);
                     match completed.exchange.aborted {
-                        true => self.pool.close(cx, connection, false),
+                        true => self.pool.close(cx, *connection, false),
                         false if keep_alive && asked_again => *held = Some(connection),
                         false => self.pool.release(cx, connection, keep_alive, completed.ended),
                     }
                     Ok(completed)
                 }
                 Some(Err(failure)) => {
-                    self.pool.close(cx, connection, false);
+                    self.pool.close(cx, *connection, false);
                     Err(failure.into())
                 }
                 None => Err(Incomplete::Cancelled),
@@ -281,7 +294,7 @@ impl<L: Link> RobotGroup<L> {
         let now = set_up.map_or_else(|| cx.now(), |set_up| set_up.started);
         requests.iter_mut().for_each(|request| record::start(cx, request, now));
         if reused {
-            record::reuse(cx, now, true);
+            record::reuse(cx, now, connection.was_idle);
         }
         record::pipeline_depth(cx, requests.len());
         let mut lines = Vec::new();
@@ -316,7 +329,7 @@ impl<L: Link> RobotGroup<L> {
             true => self.pool.release(cx, connection, true, cx.now()),
             false => {
                 let good = results.iter().all(|result| matches!(result, Some(Ok(_))));
-                self.pool.close(cx, connection, good);
+                self.pool.close(cx, *connection, good);
             }
         }
         for (request, result) in requests.iter().zip(&results).skip(usize::from(raced)) {
@@ -490,7 +503,7 @@ impl<L: Link> RobotGroup<L> {
     pub(crate) fn launch(&self, robot: usize, request: Request) {
         self.robot(robot).active += 1;
         let job = match request.hop {
-            Some(hop) if self.context.of(robot).profile().pipeline.is_some() => {
+            Some(hop) if self.context.of(robot).pipelines() => {
                 self.rare(robot).backlog.push(request);
                 Job::Pipelined(robot, hop)
             }

@@ -4,9 +4,11 @@ use std::fmt::Display;
 use std::net::SocketAddr;
 
 use polygraph_link::{Nanos, SECOND};
+use polygraph_origin::ServerProfile;
 use polygraph_plan::Test;
 use polygraph_plan::offered::offered_dhr;
 use polygraph_robot::{Load, Profile, Rules};
+use polygraph_stats::HttpVersion;
 use polygraph_traffic::{Content, Distr, PopModel, Popularity, Selector};
 
 use crate::open_limit::OpenLimit;
@@ -55,7 +57,7 @@ pub fn of_servers(test: &Test, addresses: &[String]) -> DescribedSettings {
         more("think time", or_none(farm.think.as_ref()));
         more("requests per connection", farm.requests_per_connection.to_string());
         more("idle connections close after", time(farm.idle_timeout));
-        more("HTTP version", versions(&farm.http_minors));
+        more("HTTP versions", accepted_versions(farm));
         if farm.abort_prob > 0.0 {
             more("aborted replies", percent(farm.abort_prob));
         }
@@ -93,7 +95,7 @@ fn of_profile(profile: &Profile) -> DescribedSettings {
             profile.open_limit.map_or("any number".into(), |n| n.to_string()),
         ),
         setting("transaction lifetime", or_none(profile.lifetime.as_ref())),
-        setting("HTTP version", versions(&profile.http_minor)),
+        setting("HTTP version", versions(&profile.http_version)),
         setting("local addresses", addresses(&profile.addresses)),
     ];
     let mut more = |wanted: bool, name: &str, value: String| {
@@ -210,11 +212,25 @@ fn popularity(model: &PopModel) -> String {
     text
 }
 
-fn versions(minors: &Selector<u8>) -> String {
-    let each = shares(minors, |minor| if *minor == 0 { "1.0" } else { "1.1" });
-    match each[..] {
+/// The versions of HTTP that servers accept.
+fn accepted_versions(farm: &ServerProfile) -> String {
+    let minors = shares(&farm.http_minors, |minor| if *minor == 0 { "1.0" } else { "1.1" });
+    let http1 = if farm.accepts_http1 { with_shares(&minors) } else { String::new() };
+    match (&farm.http2, http1.is_empty()) {
+        (None, _) => http1,
+        (Some(_), true) => "2".into(),
+        (Some(_), false) => format!("2, {http1}"),
+    }
+}
+
+fn versions(versions: &Selector<HttpVersion>) -> String {
+    with_shares(&shares(versions, |version| version.word()))
+}
+
+fn with_shares(each: &[(&'static str, f64)]) -> String {
+    match each {
         [] => "1.1".into(),
-        [(only, _)] => only.to_owned(),
+        [(only, _)] => (*only).to_owned(),
         _ => each
             .iter()
             .map(|(word, share)| format!("{word} {}", percent(*share)))

@@ -134,7 +134,7 @@ fn routes_of(
             from: profile.addresses.first().copied().filter(|from| from.is_ipv4() == to.is_ipv4()),
             authority: server.authority.clone(),
             absolute: target == ProbeTarget::Proxy,
-            connects_only: server.tls || profile.secure_proxies.contains(&to),
+            connects_only: server.tls || profile.secure_proxies.contains(&to) || profile.speaks_only_http2(),
         },
         target,
         credentials: !profile.credentials.is_empty(),

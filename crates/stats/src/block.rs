@@ -11,10 +11,12 @@ use crate::counts::{
 use crate::error::{ErrorCounts, ErrorKind};
 use crate::fold::{Fold, fold_fields};
 use crate::histogram::{CoarseHistogram, Histogram};
+use crate::http_version::HttpVersion;
 use crate::level::Level;
 use crate::miss_cause::MissCause;
 use crate::socks::SocksStats;
 use crate::status::ByStatus;
+use crate::streams::StreamStats;
 use crate::summary_stats::SummaryStats;
 use crate::tls::TlsStats;
 
@@ -51,6 +53,8 @@ pub struct Finished {
     pub embedded: bool,
     /// Whether no robot requested the object before.
     pub first: bool,
+    /// The version of HTTP that carried it.
+    pub version: HttpVersion,
 }
 
 impl Default for Finished {
@@ -69,6 +73,7 @@ impl Default for Finished {
             authenticated: None,
             embedded: false,
             first: false,
+            version: HttpVersion::Http11,
         }
     }
 }
@@ -164,6 +169,10 @@ pub struct Block {
     pub continue_us: Histogram,
     /// Validations by the device, on the server side.
     pub validations: ValidationStats,
+    /// Finished transactions by [`HttpVersion`].
+    pub versions: [Breakdown; HttpVersion::COUNT],
+    /// Multiplexed connections and their streams.
+    pub streams: StreamStats,
     /// Bytes of each successful read from a socket, and of each write to one.
     pub reads: CoarseHistogram,
     /// See `reads`.
@@ -179,7 +188,7 @@ fold_fields! {
         classes, offered_hits, offered_misses, missed, hit_since_transfer_ms, miss_since_transfer_ms, false_hits, kinds, request_kinds,
         unusual_status, other_replies, custom, auth_steps, authenticated, compounds, latency, range_gen, oid_gen,
         embedded, unique, ordinals, pages, req_size, errors, verified, retried, reused, late_us, skipped_launches, conn_ttl_us, conn_uses, closes,
-        pipeline_depth, cookies, dns, continue_us, validations, reads, writes, tls, socks;
+        pipeline_depth, cookies, dns, continue_us, validations, versions, streams, reads, writes, tls, socks;
         xacts, waiting, conns, established, idle, populus
     }
 }
@@ -202,6 +211,7 @@ impl Block {
 
     /// Counts a successful transaction.
     pub fn finish(&mut self, done: &Finished) {
+        self.versions[done.version as usize].record(done.rptm_us, done.size);
         let stats = self.class_mut(done.class);
         stats.record(done.rptm_us, done.size);
         if let Some(due) = done.due_rptm_us {

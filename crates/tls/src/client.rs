@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use polygraph_link::{Conn, Link};
@@ -17,6 +16,7 @@ use rustls::{ClientConfig, ClientConnection, Connection, KeyLogFile, NamedGroup,
 use crate::clock::Clock;
 use crate::conn::TlsConn;
 use crate::failure::{FailureKind, TlsFailure};
+use crate::handshake::{Peer, Wanted};
 use crate::provider::Choice;
 use crate::session::Session;
 use crate::settings::ClientTls;
@@ -24,9 +24,6 @@ use crate::verify::PeerVerifier;
 
 /// Maximum number of tickets that are kept for a peer: each resumes one session, and servers send two by default.
 const MAX_TICKETS: usize = 4;
-
-/// The peer to which a session belongs: an address, and the visible server behind it.
-type Peer = (SocketAddr, Option<u32>);
 
 /// The configurations of the robots of one event loop. Robots with equal choices share one.
 #[derive(Debug, Default)]
@@ -138,35 +135,38 @@ impl RobotTls {
         &self.settings
     }
 
-    /// A connection to `peer`, whose certificate must be valid for `name`, over `conn`. If `resume` is true, it offers to resume a
-    /// session.
+    /// A connection as `wanted` over `conn`.
     ///
     /// # Errors
-    /// If `name` is neither a host name nor an address.
+    /// If the name is neither a host name nor an address.
     pub fn connect<L: Link, C: Conn>(
         &mut self,
         link: &L,
         conn: C,
-        peer: Peer,
-        name: &str,
-        resume: bool,
+        wanted: &Wanted<'_>,
     ) -> Result<TlsConn<C>, TlsFailure> {
         self.clock.set(link.unix_seconds());
-        let host = name.trim_matches(['[', ']']);
+        let host = wanted.name.trim_matches(['[', ']']);
         let name = ServerName::try_from(host.to_owned()).map_err(|_| {
             TlsFailure::new(FailureKind::WrongName, format!("{host} cannot be the name in a certificate"))
         })?;
-        let (config, sessions) = self.config_of(peer);
+        let (config, sessions) = self.config_of(wanted);
         if let Some(sessions) = &sessions {
-            sessions.begin(resume);
+            sessions.begin(wanted.resume);
         }
-        let tls = ClientConnection::new(config, name)?;
+        let tls = match wanted.protocol {
+            Some(protocol) => {
+                ClientConnection::new_with_alpn(config, name, vec![protocol.as_bytes().to_vec()])?
+            }
+            None => ClientConnection::new(config, name)?,
+        };
         let offered = sessions.is_some_and(|sessions| sessions.lock().offered);
         let link = link.clone();
         Ok(TlsConn::new(conn, Session::new(Connection::Client(tls), offered, Box::new(move || link.now()))))
     }
 
-    fn config_of(&mut self, peer: Peer) -> (Arc<ClientConfig>, Option<Arc<Sessions>>) {
+    fn config_of(&mut self, wanted: &Wanted<'_>) -> (Arc<ClientConfig>, Option<Arc<Sessions>>) {
+        let peer = wanted.peer;
         if self.settings.cache == Some(0) || self.settings.resumption <= 0.0 {
             return (Arc::clone(&self.config), None);
         }
@@ -178,6 +178,8 @@ impl RobotTls {
             }
             let sessions = Arc::new(Sessions::default());
             let mut config = (*self.config).clone();
+            // Which protocol the connection carries must be known before anything is sent.
+            config.enable_early_data &= wanted.protocol.is_none();
             config.resumption = Resumption::store(Arc::clone(&sessions) as Arc<dyn ClientSessionStore>);
             self.peers.insert(peer, KnownPeer { sessions, config: Arc::new(config) });
             self.order.push_back(peer);

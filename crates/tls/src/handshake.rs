@@ -1,9 +1,28 @@
 //! What a handshake agreed on.
 
+use std::net::SocketAddr;
+
 use polygraph_link::Nanos;
 use polygraph_stats::tls::TlsStats;
 
 use crate::names::Version;
+
+/// The peer to which a session belongs: an address, and the visible server behind it.
+pub type Peer = (SocketAddr, Option<u32>);
+
+/// The handshake that a client wants.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// With whom.
+    pub peer: Peer,
+    /// The name for which the certificate of the peer must be valid.
+    pub name: &'a str,
+    /// Whether the client offers to resume a session.
+    pub resume: bool,
+    /// The only application protocol that the client accepts (RFC 7301); `None`: those of the settings, or none. With it, the
+    /// client sends no early data.
+    pub protocol: Option<&'static str>,
+}
 
 /// How much of a handshake was necessary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,6 +11,7 @@ use polygraph_traffic::{Seed, Selector};
 
 use crate::client::{ClientConfigs, RobotTls};
 use crate::failure::{FailureKind, TlsFailure};
+use crate::handshake::Wanted;
 use crate::handshake::{Handshake, HandshakeKind};
 use crate::names::Version;
 use crate::server::{ServerConfigs, TlsServer};
@@ -72,7 +73,8 @@ impl Bench {
     /// Opens a connection, sends `size` bytes and gets them back.
     fn try_once(&self, size: usize, resume: bool) -> Came {
         let (ours, theirs) = self.link.pair();
-        let client = self.robot.borrow_mut().connect(&self.link, ours, peer(), self.name, resume).unwrap();
+        let wanted = Wanted { peer: peer(), name: self.name, resume, protocol: None };
+        let client = self.robot.borrow_mut().connect(&self.link, ours, &wanted).unwrap();
         let server = self.server.accept(&self.link, theirs).unwrap();
         let (at_client, at_server) = (Rc::new(RefCell::new(None)), Rc::new(RefCell::new(None)));
         let echoed = Rc::new(RefCell::new(0));
@@ -282,8 +284,8 @@ fn bytes_that_are_not_tls_are_called_so() {
     let bench = Bench::new(settings(&authority()));
     for answer in [&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], b"SSH-2.0-x\r\n", b""] {
         let (ours, mut theirs) = bench.link.pair();
-        let mut conn =
-            bench.robot.borrow_mut().connect(&bench.link, ours, peer(), bench.name, false).unwrap();
+        let wanted = Wanted { peer: peer(), name: bench.name, resume: false, protocol: None };
+        let mut conn = bench.robot.borrow_mut().connect(&bench.link, ours, &wanted).unwrap();
         let kind = Rc::new(RefCell::new(None));
         bench.link.spawn({
             let kind = Rc::clone(&kind);

@@ -4,6 +4,7 @@ use std::io::{self, IoSlice};
 use std::task::{Context, Poll};
 
 use polygraph_link::{Capture, Conn, IdleState, Nanos};
+use polygraph_multiplex::Stream;
 use polygraph_tls::handshake::Handshake;
 
 /// A connection with its layers. Dropping it closes it.
@@ -11,6 +12,8 @@ use polygraph_tls::handshake::Handshake;
 pub enum Channel<C: Conn> {
     /// The connection of the link itself: messages travel in the clear.
     Plain(C),
+    /// A stream of a multiplexed connection, for one exchange.
+    Stream(Box<Stream>),
     /// TLS over another channel.
     #[cfg(feature = "tls")]
     Tls(Box<polygraph_tls::TlsConn<Channel<C>>>),
@@ -21,7 +24,7 @@ impl<C: Conn> Channel<C> {
     /// has arrived.
     pub fn take_handshake(&mut self) -> Option<Handshake> {
         match self {
-            Channel::Plain(_) => None,
+            Channel::Plain(_) | Channel::Stream(_) => None,
             #[cfg(feature = "tls")]
             Channel::Tls(conn) => conn.take_handshake(),
         }
@@ -33,6 +36,7 @@ macro_rules! top {
     ($channel:expr, $conn:ident => $call:expr) => {
         match $channel {
             Channel::Plain($conn) => $call,
+            Channel::Stream($conn) => $call,
             #[cfg(feature = "tls")]
             Channel::Tls($conn) => $call,
         }

@@ -1,10 +1,10 @@
 //! TLS as a step of opening a connection, on both sides.
 
 use std::io;
-use std::net::SocketAddr;
 
 use polygraph_link::{Conn, Link};
 use polygraph_tls::failure::TlsFailure;
+use polygraph_tls::handshake::Wanted;
 
 use crate::Channel;
 
@@ -15,27 +15,21 @@ pub use polygraph_tls::client::{ClientConfigs, RobotTls};
 #[cfg(feature = "tls")]
 pub use polygraph_tls::server::{ServerConfigs, TlsServer};
 
-/// The peer to which a session belongs: an address, and the visible server behind it.
-pub type Peer = (SocketAddr, Option<u32>);
-
-/// Adds TLS to `channel`, which leads to `peer`, as a client. The certificate of the peer must be valid for `name`. If `resume`
-/// is true, the client offers to resume a session. [`handshake`] follows.
+/// Adds TLS to `channel` as a client. [`handshake`] follows.
 ///
 /// # Errors
-/// If `name` is neither a host name nor an address.
+/// If the name is neither a host name nor an address.
 pub fn secure<L: Link>(
     link: &L,
     channel: Channel<L::Conn>,
     tls: &mut RobotTls,
-    peer: Peer,
-    name: &str,
-    resume: bool,
+    wanted: &Wanted<'_>,
 ) -> Result<Channel<L::Conn>, TlsFailure> {
     #[cfg(feature = "tls")]
-    return Ok(Channel::Tls(Box::new(tls.connect(link, channel, peer, name, resume)?)));
+    return Ok(Channel::Tls(Box::new(tls.connect(link, channel, wanted)?)));
     #[cfg(not(feature = "tls"))]
     {
-        let _ = (link, channel, peer, name, resume);
+        let _ = (link, channel, wanted);
         match *tls {}
     }
 }
@@ -64,7 +58,7 @@ pub fn accept<L: Link>(
 /// A [`TlsFailure`] in an `io::Error`, or an error of the connection below.
 pub async fn handshake<C: Conn>(channel: &mut Channel<C>) -> io::Result<()> {
     match channel {
-        Channel::Plain(_) => Ok(()),
+        Channel::Plain(_) | Channel::Stream(_) => Ok(()),
         #[cfg(feature = "tls")]
         Channel::Tls(conn) => conn.handshake().await,
     }

@@ -8,6 +8,7 @@ use polygraph_plan::{Goal, Schedule};
 use polygraph_runner::name_server::{NameServerChoice, RunNameServer};
 use polygraph_runner::prediction::PredictionModel;
 use polygraph_runner::{Expectations, Failure, FailureKind, RunResult};
+use polygraph_stats::HttpVersion;
 use polygraph_traffic::{Distr, Popularity};
 use serde_json::{Value, json};
 
@@ -109,7 +110,7 @@ fn name_server(text: &str) -> Result<NameServer, String> {
 
 /// Options that a run with a fleet does not have: they are about a device or processes that this process starts. Those of clients and
 /// servers are passed on with --client_opt and --server_opt.
-const WITHOUT_FLEET: [&str; 49] = [
+const WITHOUT_FLEET: [&str; 51] = [
     "accept_foreign_msgs",
     "addresses",
     "cool_phase",
@@ -123,6 +124,8 @@ const WITHOUT_FLEET: [&str; 49] = [
     "engine",
     "fail_tout",
     "goal",
+    "h2_streams",
+    "h2_window",
     "http_version",
     "idle_tout",
     "ign_bad_cont_tags",
@@ -276,7 +279,7 @@ impl RunOptions {
             && replies.rep_sz == Distr::Exp { mean: 13.0 * 1024.0 }
             && xact_think.0 == Some(Distr::Norm { mean: 3.0, sd: 1.5 })
             && robots.settle_time.is_none()
-            && common.http_version == 1
+            && common.http_version == HttpVersion::Http11
             && common.pconn_use_lmt == Distr::Const(1.0);
         if standard { "PolyMix-1" } else { "modified PolyMix-1" }
     }

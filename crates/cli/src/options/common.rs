@@ -4,12 +4,14 @@ use std::sync::OnceLock;
 
 use clap::{ArgAction, Args};
 use polygraph_engine::Engine;
+use polygraph_multiplex::Http2Settings;
 use polygraph_plan::{Goal, values};
 use polygraph_runner::RunSettings;
+use polygraph_stats::HttpVersion;
 use polygraph_traffic::Distr;
 
 use super::dump::DumpOptions;
-use super::values::{Optional, counts, cycle, engine, http_version, patience, whole, yes_no};
+use super::values::{Optional, counts, cycle, engine, h2_window, http_version, patience, whole, yes_no};
 
 /// Options that both sides share.
 #[derive(Args, Clone, Debug)]
@@ -21,9 +23,15 @@ pub struct CommonOptions {
     /// Requests per connection: a number, or a distribution like zipf:64
     #[arg(long, value_name = "DISTR", default_value = "1", value_parser = counts, conflicts_with = "config")]
     pub pconn_use_lmt: Distr,
-    /// HTTP version of requests and replies
-    #[arg(long, value_name = "1.0|1.1", default_value = "1.1", value_parser = http_version, conflicts_with = "config")]
-    pub http_version: u8,
+    /// HTTP version of robots. 2 needs a peer that accepts HTTP/2 without TLS (prior knowledge). Servers accept 2, and reply to HTTP/1 in this version or 1.1
+    #[arg(long, value_name = "1.0|1.1|2", default_value = "1.1", value_parser = http_version, conflicts_with = "config")]
+    pub http_version: HttpVersion,
+    /// Most HTTP/2 streams at the same time on a connection
+    #[arg(long, value_name = "N", default_value = "100", value_parser = whole(1..=u32::MAX), conflicts_with = "config")]
+    pub h2_streams: u32,
+    /// HTTP/2 flow-control window of each stream and connection
+    #[arg(long, value_name = "SIZE", default_value = "1MB", value_parser = h2_window, conflicts_with = "config")]
+    pub h2_window: u32,
     /// Stop after this time without traffic; `none` or `inf`: never
     #[arg(long, value_name = "TIME", default_value = "none", value_parser = patience)]
     pub idle_tout: Optional<f64>,
@@ -65,6 +73,11 @@ pub struct CommonOptions {
 }
 
 impl CommonOptions {
+    /// What both sides announce on HTTP/2 connections.
+    pub fn http2(&self) -> Http2Settings {
+        Http2Settings { streams: self.h2_streams, window: self.h2_window }
+    }
+
     /// The settings of the run.
     pub fn run_settings(&self) -> RunSettings {
         RunSettings {

@@ -81,7 +81,8 @@ pub fn of_options(
         addresses: local_addrs.iter().filter_map(|addr| addr.host.ip()).collect(),
         // Replaced by all servers when their ports are known.
         origins: Selector::only(0),
-        http_minor: Selector::only(common.http_version),
+        http_version: Selector::only(common.http_version),
+        http2: common.http2(),
         requests_per_connection: common.pconn_use_lmt.clone(),
         lifetime: options.xact_lifetime.0.map(Distr::Const),
         ..Profile::plain("robots", options.robots as usize, load, behavior)
@@ -167,7 +168,9 @@ fn servers(common: &CommonOptions, listen: Vec<SocketAddr>, think: Option<Distr>
     let kinds = kinds(&Catalog::classic(Seed(0), Distr::Const(0.0)));
     let farm = ServerProfile {
         think,
-        http_minors: Selector::only(common.http_version),
+        http_minors: Selector::only(common.http_version.minor()),
+        // Devices may speak another version to servers than robots to them.
+        http2: Some(common.http2()),
         requests_per_connection: common.pconn_use_lmt.clone(),
         ..ServerProfile::plain("servers", kinds)
     };

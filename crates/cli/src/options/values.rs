@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use polygraph_addr::{Addr, AddrRange, expand};
 use polygraph_engine::{Engine, EngineChoice};
+use polygraph_multiplex::Http2Settings;
 use polygraph_plan::values::{self, Unit};
 use polygraph_runner::device_model;
 use polygraph_runner::prediction::PredictionModel;
 use polygraph_runner::preflight::DEFAULT_TIMEOUT;
 use polygraph_runner::{AddressMode, Failure};
 use polygraph_sim::device::Model;
+use polygraph_stats::HttpVersion;
 use polygraph_traffic::Distr;
 
 /// A range with more local addresses than this is probably a typing error.
@@ -135,13 +137,22 @@ pub fn scale(text: &str) -> Result<f64, String> {
     good.ok_or_else(|| format!("`{text}` is not a factor: write 0.02 or 1/60"))
 }
 
-/// The minor version of `1.0` or `1.1`.
-pub fn http_version(text: &str) -> Result<u8, String> {
-    match text {
-        "1.0" => Ok(0),
-        "1.1" => Ok(1),
-        _ => Err(format!("`{text}` is not a version: write 1.0 or 1.1")),
-    }
+/// A version of HTTP.
+pub fn http_version(text: &str) -> Result<HttpVersion, String> {
+    HttpVersion::from_word(text).ok_or_else(|| match text {
+        "3" => "HTTP/3 is not supported: write 1.0, 1.1 or 2".to_owned(),
+        _ => format!("`{text}` is not a version: write 1.0, 1.1 or 2"),
+    })
+}
+
+/// A flow-control window of HTTP/2 (RFC 9113, section 6.9).
+pub fn h2_window(text: &str) -> Result<u32, String> {
+    let (least, most) = (Http2Settings::MIN_WINDOW, Http2Settings::MAX_WINDOW);
+    let size = values::size(text).ok().and_then(|size| u32::try_from(size).ok());
+    let size = size.filter(|size| (least..=most).contains(size));
+    size.ok_or_else(|| {
+        format!("`{text}` is not a window: write a size from {least} to {most} bytes, for example 1MB")
+    })
 }
 
 /// `host:port`, or `http://host:port/` as browsers and environment variables write proxies.

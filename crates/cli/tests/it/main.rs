@@ -34,6 +34,7 @@ mod odd_robots;
 mod peak;
 mod pgl_cmds;
 mod preflight;
+mod protocols;
 mod released_logs;
 mod rptmstat;
 mod sandbox;

@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use polygraph_link::Nanos;
 use polygraph_wire::preflight;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::SocketFlags;
 
+use super::http2;
 use crate::listen::listen;
 
 /// How often the thread checks whether it must stop while nobody connects.
@@ -86,13 +88,22 @@ fn answer(mut stream: TcpStream, tokens: &Mutex<Vec<String>>) {
             _ => return,
         }
     }
-    let reply = match preflight::token(&data) {
+    // If the reply does not arrive, the probe reports that.
+    if polygraph_multiplex::may_be_http2(&data) {
+        let patience = Nanos::from_millis(PATIENCE.as_millis() as u64);
+        let _ = http2::answer(stream, &data, patience, |request| reply_to(request, tokens));
+    } else {
+        let _ = stream.write_all(&reply_to(&data, tokens));
+    }
+}
+
+/// The reply to a request, whose token is kept if it is a probe.
+fn reply_to(request: &[u8], tokens: &Mutex<Vec<String>>) -> Vec<u8> {
+    match preflight::token(request) {
         Some(token) => {
             tokens.lock().unwrap_or_else(PoisonError::into_inner).push(token.to_owned());
             preflight::reply(token)
         }
         None => b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_vec(),
-    };
-    // If the reply does not arrive, the probe reports that.
-    let _ = stream.write_all(&reply);
+    }
 }

@@ -4,9 +4,10 @@
 use std::net::IpAddr;
 
 use polygraph_engine::ReservedAddress;
+use polygraph_multiplex::Http2Settings;
 use polygraph_plan::{Factor, Factors, Goal, Phase, Schedule, WorkingSetLimit};
 use polygraph_robot::{Load, Profile};
-use polygraph_stats::{Class, EndReason, ErrorKind, ReadLog, Record};
+use polygraph_stats::{Class, EndReason, ErrorKind, HttpVersion, ReadLog, Record};
 use polygraph_traffic::{Behavior, Catalog, Distr, Seed, Selector};
 
 use super::engine;
@@ -31,7 +32,7 @@ struct Case {
     nobody_home: bool,
     /// Connect there instead of to the server.
     elsewhere: Option<std::net::SocketAddr>,
-    http_minor: u8,
+    http_version: HttpVersion,
 }
 
 impl Default for Case {
@@ -50,7 +51,7 @@ impl Default for Case {
             lifetime_s: 30.0,
             nobody_home: false,
             elsewhere: None,
-            http_minor: 1,
+            http_version: HttpVersion::Http11,
         }
     }
 }
@@ -60,7 +61,7 @@ fn test(case: Case) -> Run {
     let behavior = Behavior { recurrence: 0.5, ..Behavior::default() };
     let profile = Profile {
         addresses: case.addresses,
-        http_minor: Selector::only(case.http_minor),
+        http_version: Selector::only(case.http_version),
         requests_per_connection: Distr::Const(case.per_connection),
         lifetime: Some(Distr::Const(case.lifetime_s)),
         ..Profile::plain("robots", case.robots, case.load, behavior)
@@ -68,7 +69,8 @@ fn test(case: Case) -> Run {
     let mut bench = Bench::new(Catalog::classic(Seed(1), Distr::Exp { mean: 5000.0 }), vec![profile]);
     bench.marks_cachable = Some(0.8);
     bench.farm.think = case.think;
-    bench.farm.http_minors = Selector::only(case.http_minor);
+    bench.farm.http_minors = Selector::only(case.http_version.minor());
+    bench.farm.http2 = case.http_version.is_multiplexed().then(Http2Settings::default);
     bench.farm.requests_per_connection = Distr::Const(case.per_connection);
     bench.loops = case.loops;
     bench.ports = case.ports;
@@ -118,10 +120,54 @@ fn one_request_connections_on_two_loops_with_explicit_ports() {
 #[test]
 fn http_1_0_with_and_without_persistent_connections() {
     for per_connection in [1.0, 7.0] {
-        let result = test(Case { per_connection, http_minor: 0, ..Case::default() });
+        let result = test(Case { per_connection, http_version: HttpVersion::Http10, ..Case::default() });
         sides_agree(&result, 8);
         assert_eq!(result.client.conn_uses.max(), Some(per_connection as u64));
     }
+}
+
+#[test]
+fn http_2_in_a_closed_loop() {
+    let result = test(Case { per_connection: 1e9, http_version: HttpVersion::Http2, ..Case::default() });
+    sides_agree(&result, 8);
+    let (client, server) = (&result.client, &result.server);
+    assert_eq!((client.conns.entered, server.conns.entered), (8, 8), "one connection for each robot");
+    let version = &client.versions[HttpVersion::Http2 as usize];
+    assert_eq!((version.size.count(), client.streams.count()), (client.ok_count(), client.xacts.entered));
+    assert_eq!(client.streams.concurrent.max(), Some(1));
+    // Only content is the same on both sides for certain.
+    assert!(client.streams.received_content > client.ok_count() * 3000, "{:?}", client.streams);
+    assert!(client.streams.overhead() > client.ok_count() * 20, "{:?}", client.streams);
+    assert!(server.streams.sent > server.streams.sent_content, "{:?}", server.streams);
+}
+
+#[test]
+fn http_2_streams_share_connections() {
+    // Each robot has 5 requests in flight on average.
+    let result = test(Case {
+        load: Load::Open { rate: 50.0 },
+        think: Some(Distr::Const(0.1)),
+        per_connection: 1e9,
+        goal: Goal { duration: Some(2.0), ..Goal::default() },
+        http_version: HttpVersion::Http2,
+        ..Case::default()
+    });
+    let client = &result.client;
+    assert_eq!(client.failed_count() + client.noted_count(), 0, "{:?}", client.errors);
+    assert!(client.ok_count() > 400, "{}", client.ok_count());
+    assert_eq!(client.conns.entered, 8, "one connection for each robot");
+    assert!(client.streams.concurrent.max() >= Some(4), "{:?}", client.streams.concurrent.max());
+}
+
+#[test]
+fn http_2_connections_end_after_their_last_request() {
+    let result = test(Case { per_connection: 7.0, http_version: HttpVersion::Http2, ..Case::default() });
+    sides_agree(&result, 8);
+    assert_eq!(
+        (result.client.conn_uses.max(), result.client.streams.per_connection.max()),
+        (Some(7), Some(7))
+    );
+    assert_eq!(result.client.retried, 0);
 }
 
 #[test]

@@ -17,8 +17,12 @@ macro_rules! record_table {
             kind: Option<String>,
             /// Forces the agent id, which all agents of the object then share; undefined: a fresh id per agent.
             world: Option<u64>,
-            /// Selector of `"1.0"` and `"1.1"`; sticky.
+            /// Selector of `"1.0"`, `"1.1"` and `"2"`. Robot: sticky, the version that the robot speaks; for HTTP/2 without TLS, the peer must expect it (prior knowledge). Server: the versions that it accepts. A server with `"2"` accepts HTTP/2 on all connections, one with nothing else accepts only that; the version of its HTTP/1 replies is sticky.
             http_versions: Selector<String, Tree> = Default::Strs(&["1.1"]),
+            /// Largest number of HTTP/2 streams at the same time on a connection. Robot: the peer may allow fewer; if all are in use, the robot opens another connection. Server: the number that it announces. Undefined: 100.
+            h2_streams: Option<i32>,
+            /// HTTP/2 flow-control window of each stream and of each connection, for what the agent receives. Undefined: 1 MB.
+            h2_window: Option<Size>,
             /// Time limit per transaction. Robot: includes name resolution and waiting for a connection. Server: includes think time. Undefined: no limit.
             xact_lifetime: Option<Distribution<Time>>,
             /// Server: think time, the delay before a request is handled. Robot: not supported.
@@ -373,7 +377,7 @@ macro_rules! record_table {
             ciphers: Selector<String, Flat> = Default::Strs(&["ALL"]),
             /// Groups for the key exchange in order of preference, for example `x25519`, `secp256r1` or `X25519MLKEM768`; empty: those of the library.
             groups: Vec<String>,
-            /// Application protocols that are offered or accepted, in order of preference (ALPN), for example `http/1.1`; empty: none.
+            /// Application protocols that are offered or accepted, in order of preference (ALPN), for example `http/1.1`; empty: those of `http_versions` if HTTP/2 is among them, otherwise none. `h2` follows from `http_versions` alone.
             alpn: Vec<String>,
             /// File with certificates of authorities, in PEM. Robots check peers against them. A server signs generated certificates with the first one, whose private key must be in the file, and checks client certificates against them.
             root_certificate: Option<String>,

@@ -12,7 +12,9 @@ use crate::workload::behavior::{self, RequestedContents};
 use crate::workload::{Checks, RecordContext, VisibleServers, Workload, check_ips, set_field};
 
 /// The HTTP versions that selectors accept.
-pub(super) const HTTP_VERSIONS: &[&str] = &["1.0", "1.1"];
+pub(super) const HTTP_VERSIONS: &[&str] = &["1.0", "1.1", "2"];
+/// The smallest and the largest flow-control window (RFC 9113, sections 6.9.1 and 6.9.2).
+const WINDOWS: std::ops::RangeInclusive<i64> = 65_535..=(1 << 31) - 1;
 pub(super) const INTERESTS: &[&str] = &["public", "private", "foreign"];
 pub(super) const REP_TYPES: &[&str] = &["Basic", "302 Found"];
 pub(super) const PROTOCOLS: &[&str] = &["HTTP", "FTP"];
@@ -128,7 +130,7 @@ impl Checks<'_> {
     }
 
     fn common(&mut self, agent: &Agent, used: &UsedRecord) {
-        self.words(used, "http_versions", &agent.http_versions, HTTP_VERSIONS);
+        self.versions(agent, used);
         self.share(used, "abort_prob", agent.abort_prob);
         if let Some(prob) = agent.cookie_sender {
             self.share(used, "cookie_sender", prob);
@@ -140,6 +142,42 @@ impl Checks<'_> {
                     .at(Code::UnknownWord, used, "custom_stats_scope", text)
                     .note("entries are \"all\", or a sign and a status such as 404, 40x or 4xx");
                 self.push(finding);
+            }
+        }
+    }
+}
+
+impl Checks<'_> {
+    /// Checks the versions of HTTP, and what belongs to them.
+    fn versions(&mut self, agent: &Agent, used: &UsedRecord) {
+        let versions = &agent.http_versions;
+        if versions.values().any(|word| word == "3") {
+            let is_3 = |value: &Value| matches!(value, Value::Str(text) if **text == *"3");
+            let text = "HTTP/3 is not supported";
+            let finding = self.at_element(Code::UnknownWord, used, "http_versions", text.to_owned(), &is_3);
+            self.push(finding.help(format!("the supported versions are {}", quoted_list(HTTP_VERSIONS))));
+        } else {
+            self.words(used, "http_versions", versions, HTTP_VERSIONS);
+        }
+        if let Some(streams) = agent.h2_streams.filter(|streams| *streams < 1) {
+            let text = format!("a connection needs at least one stream, but `h2_streams` is {streams}");
+            let finding = self.at(Code::BadPart, used, "h2_streams", text);
+            self.push(finding);
+        }
+        if let Some(window) = agent.h2_window.filter(|window| !WINDOWS.contains(&window.0)) {
+            let (least, most) = (WINDOWS.start(), WINDOWS.end());
+            let text =
+                format!("a flow-control window has {least} to {most} bytes, but `h2_window` is {}", window.0);
+            let finding = self.at(Code::BadPart, used, "h2_window", text);
+            self.push(finding);
+        }
+        for (field, is_set) in
+            [("h2_streams", agent.h2_streams.is_some()), ("h2_window", agent.h2_window.is_some())]
+        {
+            if is_set && !versions.values().any(|word| word == "2") {
+                let text = format!("`{field}` has no effect without HTTP/2");
+                let finding = self.at(Code::BadPart, used, field, text);
+                self.push(finding.help("add \"2\" to `http_versions`"));
             }
         }
     }

@@ -26,13 +26,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use polygraph_addr::Addr;
+use polygraph_multiplex::Http2Settings;
 use polygraph_pgl::types::{
     Agent, Distribution, DrawnType, HeaderChoice as PglHeaderChoice, Selector as PglSelector,
 };
 use polygraph_pgl::value::{Shape, TableBin};
 use polygraph_pgl::{Compat, Workload};
 use polygraph_robot::{Field, Rules, Verify};
-use polygraph_stats::StatusScope;
+use polygraph_stats::{HttpVersion, StatusScope};
 use polygraph_tls::settings::{Identity, KeyKind};
 use polygraph_traffic::files::Files;
 use polygraph_traffic::headers::{HeaderChoice, HeaderRule};
@@ -284,9 +285,17 @@ fn custom_scope(agent: &Agent) -> StatusScope {
     StatusScope::parse(agent.custom_stats_scope.iter().map(String::as_str)).unwrap_or_default()
 }
 
-/// Minor versions of HTTP.
-fn versions(agent: &Agent) -> Selector<u8> {
-    selector(&agent.http_versions, |word| u8::from(word != "1.0"))
+/// Versions of HTTP. The checks of the language have validated the words.
+fn versions(agent: &Agent) -> Selector<HttpVersion> {
+    selector(&agent.http_versions, |word| HttpVersion::from_word(word).unwrap_or_default())
+}
+
+/// What an agent announces on HTTP/2 connections.
+fn http2(agent: &Agent) -> Http2Settings {
+    let default = Http2Settings::default();
+    let streams = agent.h2_streams.and_then(|streams| u32::try_from(streams).ok());
+    let window = agent.h2_window.and_then(|window| u32::try_from(window.0).ok());
+    Http2Settings { streams: streams.unwrap_or(default.streams), window: window.unwrap_or(default.window) }
 }
 
 /// Requests per connection.

@@ -14,7 +14,7 @@ use polygraph_wire::socks::MAX_TEXT;
 use super::contents::{kinds, methods, popularity, request_kinds};
 use super::maps::VisibleServers;
 use super::{
-    Lowering, agent, custom_scope, distr, headers, hosts, maybe, only_defaults, ranges,
+    Lowering, agent, custom_scope, distr, headers, hosts, http2, maybe, only_defaults, ranges,
     requests_per_connection, says_nothing, tls, versions,
 };
 use crate::accounts::WORKER;
@@ -82,7 +82,8 @@ pub fn profile(
         socks: socks(robot, found),
         embed_recur: robot.embed_recur,
         container_tags: robot.container_tags.clone(),
-        http_minor: versions(&robot.agent),
+        http_version: versions(&robot.agent),
+        http2: http2(&robot.agent),
         requests_per_connection: requests_per_connection(&robot.agent, found),
         idle_timeout: robot.agent.idle_pconn_tout.map(|time| nanos(time.secs())),
         open_limit: robot.open_conn_lmt.map(count),

@@ -6,14 +6,15 @@ use polygraph_link::nanos;
 use polygraph_origin::settings::{Cookies, Redirects, ServerProfile};
 use polygraph_pgl::Workload;
 use polygraph_pgl::types::{Agent, Server};
+use polygraph_stats::HttpVersion;
 use polygraph_traffic::{Distr, Seed, Selector};
 use polygraph_wire::auth::access::{Access, Scheme};
 
 use super::contents::{kinds, popularity};
 use super::maps::VisibleServers;
 use super::{
-    Lowering, agent, custom_scope, headers, maybe, only_defaults, requests_per_connection, sockets, tls,
-    versions,
+    Lowering, agent, custom_scope, headers, http2, maybe, only_defaults, requests_per_connection, sockets,
+    tls, versions,
 };
 use crate::accounts::Accounts;
 use crate::test::{self, Endpoint, ServerGroup};
@@ -62,11 +63,14 @@ fn farm(server: &Server, accounts: &Accounts, found: &mut Lowering<'_>) -> Serve
     agent(&server.agent, found);
     only_defaults!(found, "Server", server, default, [accept_lmt]);
     found.no_ftp(server.protocol.prob("FTP") == 0.0, "the `protocol` FTP of a Server");
+    let versions = versions(&server.agent);
     ServerProfile {
         name: server.agent.kind.clone().unwrap_or_else(|| "Server".to_owned()),
         contents: kinds(&server.contents),
         think: maybe(&server.agent.xact_think, "xact_think", found),
-        http_minors: versions(&server.agent),
+        http_minors: http1_minors(&server.agent),
+        accepts_http1: versions.items().iter().any(|version| !version.is_multiplexed()),
+        http2: versions.items().contains(&HttpVersion::Http2).then(|| http2(&server.agent)),
         requests_per_connection: requests_per_connection(&server.agent, found),
         idle_timeout: server.agent.idle_pconn_tout.map(|time| nanos(time.secs())),
         lifetime: maybe(&server.agent.xact_lifetime, "xact_lifetime", found),
@@ -95,6 +99,14 @@ fn access(server: &Server, accounts: &Accounts, found: &mut Lowering<'_>) -> Opt
     }
     let users = accounts.list.iter().map(|account| (account.user.clone(), account.password.clone()));
     Some(Arc::new(Access::new(schemes, "polygraph", users)))
+}
+
+/// The minor versions of HTTP/1 among those of a server.
+fn http1_minors(agent: &Agent) -> Selector<u8> {
+    let versions = agent.http_versions.items.iter();
+    let versions = versions.filter_map(|(word, weight)| Some((HttpVersion::from_word(word)?, *weight)));
+    let http1 = versions.filter(|(version, _)| !version.is_multiplexed());
+    Selector::weighted(http1.map(|(version, weight)| (version.minor(), weight)))
 }
 
 /// Redirects of a server. Without them its popularity model has no effect.

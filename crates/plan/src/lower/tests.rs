@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use polygraph_link::SECOND;
+use polygraph_multiplex::Http2Settings;
 use polygraph_origin::settings::{Cookies, Redirects};
 use polygraph_pgl::render::Style;
 use polygraph_pgl::{DiskLoader, MemoryLoader, Options, Workload, compile};
 use polygraph_robot::settings::{Dns, Expect, Load, Profile, Rules, Session, Socks};
+use polygraph_stats::HttpVersion;
 use polygraph_tls::names::Version;
 use polygraph_tls::pem;
 use polygraph_tls::settings::{Identity, KeyKind};
@@ -235,7 +237,11 @@ fn settings_of_robots() {
         ("R.req_body_pause_prob = 30%;", |r| r.expect = Expect::Prob(0.3)),
         ("R.req_body_pause_start = 2KB;", |r| r.expect = Expect::From(2048)),
         ("R.http_versions = [ \"1.0\": 25%, \"1.1\" ];", |r| {
-            r.http_minor = Selector::weighted([(0, 0.25), (1, 0.75)]);
+            r.http_version = Selector::weighted([(HttpVersion::Http10, 0.25), (HttpVersion::Http11, 0.75)]);
+        }),
+        ("R.http_versions = [ \"2\" ]; R.h2_streams = 5; R.h2_window = 64KB + 1Byte;", |r| {
+            r.http_version = Selector::only(HttpVersion::Http2);
+            r.http2 = Http2Settings { streams: 5, window: 65_537 };
         }),
         (
             "R.pconn_use_lmt = zipf(64); R.idle_pconn_tout = 15sec; R.open_conn_lmt = 4; R.wait_xact_lmt = 7;",
@@ -410,6 +416,15 @@ fn settings_of_servers() {
             s.lifetime = Some(Distr::Const(9.0));
         }),
         ("S.http_versions = [ \"1.0\" ];", |s| s.http_minors = Selector::only(0)),
+        ("S.http_versions = [ \"2\", \"1.0\": 20% ]; S.h2_streams = 7;", |s| {
+            s.http_minors = Selector::only(0);
+            s.http2 = Some(Http2Settings { streams: 7, window: 1 << 20 });
+        }),
+        ("S.http_versions = [ \"2\" ]; S.h2_window = 2MB;", |s| {
+            s.http_minors = Selector::default();
+            s.accepts_http1 = false;
+            s.http2 = Some(Http2Settings { streams: 100, window: 2 << 20 });
+        }),
         ("S.pconn_use_lmt = zipf(16); S.idle_pconn_tout = 15sec; S.abort_prob = 0.1%;", |s| {
             s.requests_per_connection = Distr::Zipf { n: 16 };
             s.idle_timeout = Some(15 * SECOND);

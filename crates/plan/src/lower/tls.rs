@@ -45,9 +45,26 @@ pub fn of_server(
     found: &mut Lowering<'_>,
 ) -> Selector<Arc<ServerTls>> {
     check(agent, found);
-    let all: Vec<_> =
-        wraps(agent, workload).map(|(wrap, prob)| (Arc::new(server(wrap, seed, found)), prob)).collect();
-    Selector::weighted(all)
+    let protocols = protocols(agent);
+    let server = |(wrap, prob)| {
+        let mut settings = server(wrap, seed, found);
+        if settings.offer.alpn.is_empty() {
+            settings.offer.alpn.clone_from(&protocols);
+        }
+        (Arc::new(settings), prob)
+    };
+    Selector::weighted(wraps(agent, workload).map(server).collect::<Vec<_>>())
+}
+
+/// The application protocols of a server that speaks HTTP/2; others do not use the extension.
+fn protocols(agent: &Agent) -> Vec<String> {
+    let versions = super::versions(agent);
+    let speaks = |multiplexed| versions.items().iter().any(|version| version.is_multiplexed() == multiplexed);
+    match (speaks(true), speaks(false)) {
+        (true, true) => vec!["h2".to_owned(), "http/1.1".to_owned()],
+        (true, false) => vec!["h2".to_owned()],
+        (false, _) => Vec::new(),
+    }
 }
 
 fn client(wrap: &SslWrap, found: &mut Lowering<'_>) -> ClientTls {
@@ -168,6 +185,9 @@ fn offer(wrap: &SslWrap, found: &mut Lowering<'_>) -> Offer {
             Ok(set) => ciphers.push((set, *prob)),
             Err(text) => found.wrong(format!("`ciphers`: {text}")),
         }
+    }
+    if wrap.alpn.iter().any(|name| name == "h2") {
+        found.wrong("`alpn` of an SslWrap: agents with \"2\" in `http_versions` offer and accept \"h2\" by themselves");
     }
     let mut groups = Vec::new();
     for word in &wrap.groups {

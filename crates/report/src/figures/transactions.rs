@@ -1,6 +1,6 @@
 //! Figures of special transactions, and of connections, look-ups, cookies and verification.
 
-use polygraph_stats::{Class, ClassStats, CloseKind, CountAndBytes, ErrorKind, MissCause};
+use polygraph_stats::{Class, ClassStats, CloseKind, CountAndBytes, ErrorKind, HttpVersion, MissCause};
 
 use super::table::FigureTable;
 use super::{Unit, percent};
@@ -173,6 +173,7 @@ pub(super) fn exchange(t: &mut FigureTable) {
             s.block.closes[kind as usize].ttl_us.clone()
         });
     }
+    versions(t);
     t.start_section("Name look-ups, cookies and 100 (Continue)");
     t.add_histogram("100_continue", "time until 100 (Continue) arrived", Ms, 1e-3, |s| {
         s.block.continue_us.clone()
@@ -233,6 +234,76 @@ pub(super) fn socks(t: &mut FigureTable) {
         Some(s.block.socks.refused as f64)
     });
 }
+
+/// Figures of each version of HTTP, and of the streams of multiplexed connections.
+fn versions(t: &mut FigureTable) {
+    t.start_section("HTTP versions and streams");
+    for version in HttpVersion::ALL {
+        let pick = move |s: &Scope| s.block.versions[version as usize].clone();
+        let what = format!("transactions over {}", version.title());
+        t.add_time_and_size(
+            &format!("version.{}", version.word()),
+            &what,
+            move |s| pick(s).rptm_us,
+            move |s| pick(s).size,
+        );
+    }
+    t.add_histogram(
+        "streams.concurrent",
+        "streams of the connection that are open when another one is opened, itself included",
+        Unit::Things,
+        1.0,
+        |s| s.block.streams.concurrent.clone(),
+    );
+    t.add_histogram("streams.per_conn", "streams per closed connection", Unit::Things, 1.0, |s| {
+        s.block.streams.per_connection.clone()
+    });
+    let bytes: [(&str, &str, PickCount); 4] = [
+        ("streams.sent.bytes", "all bytes sent on multiplexed connections", |s| s.block.streams.sent),
+        ("streams.recv.bytes", "all bytes received on multiplexed connections", |s| s.block.streams.received),
+        ("streams.sent_content.bytes", "bytes of content among those that were sent", |s| {
+            s.block.streams.sent_content
+        }),
+        ("streams.recv_content.bytes", "bytes of content among those that were received", |s| {
+            s.block.streams.received_content
+        }),
+    ];
+    for (name, text, pick) in bytes {
+        t.add_figure(name, Unit::Bytes, text, move |s| Some(pick(s) as f64));
+    }
+    t.add_figure(
+        "streams.overhead.ratio",
+        Unit::Percent,
+        "share of the bytes on multiplexed connections that is not content: frame headers, field sections, settings",
+        |s| {
+            let streams = &s.block.streams;
+            percent(streams.overhead() as f64, (streams.sent + streams.received) as f64)
+        },
+    );
+    let counts: [(&str, &str, PickCount); 5] = [
+        ("streams.reset.count", "streams that the peer reset, without refused ones", |s| {
+            s.block.streams.resets
+        }),
+        ("streams.refused.count", "streams that the peer refused", |s| s.block.streams.refused),
+        (
+            "streams.unprocessed.count",
+            "streams that the peer did not process because it ended the connection",
+            |s| s.block.streams.unprocessed,
+        ),
+        ("streams.goaway.count", "connections whose end the peer announced", |s| s.block.streams.goaways),
+        (
+            "streams.misdirected.count",
+            "replies 421 after which the request was sent on another connection",
+            |s| s.block.streams.misdirected,
+        ),
+    ];
+    for (name, text, pick) in counts {
+        t.add_count(name, text, pick);
+    }
+}
+
+/// Picks a counter.
+type PickCount = fn(&Scope) -> u64;
 
 /// Verified replies and wrong replies.
 pub(super) fn verification(t: &mut FigureTable) {

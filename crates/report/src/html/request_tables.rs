@@ -1,6 +1,6 @@
 //! Tables of kinds of requests and content, pages, connections and validations; empty tables are left out.
 
-use polygraph_stats::{Class, CloseKind};
+use polygraph_stats::{Class, CloseKind, HttpVersion};
 use polygraph_tls::names::{cipher_name, group_name};
 
 use super::table::{Table, columns, row};
@@ -209,11 +209,11 @@ pub fn closes(view: &View<'_>) -> Option<Table> {
     })
 }
 
-/// Reuse, pipelining, name look-ups, SOCKS proxies, cookies and waits for 100 (continue).
+/// Reuse, streams, versions of HTTP, pipelining, name look-ups, SOCKS proxies, cookies and waits for 100 (continue).
 pub fn exchange(view: &View<'_>) -> Option<Table> {
     let scope = view.scope;
     let block = &scope.block;
-    let figure = |name| value(name, scope);
+    let figure = |name: &str| value(name, scope);
     let mut rows = Vec::new();
     let mut line = |name: &str, count: u64, text: String| {
         if count > 0 {
@@ -230,6 +230,42 @@ pub fn exchange(view: &View<'_>) -> Option<Table> {
         block.pipeline_depth.count(),
         format!("mean depth {}", number(figure("conn.pipeline.depth.mean"), 2)),
     );
+    line(
+        "HTTP/2 streams",
+        block.streams.count(),
+        format!(
+            "{} concurrently on a connection, {} per connection; {} reset, {} refused, {} not processed",
+            number(figure("streams.concurrent.mean"), 2),
+            number(figure("streams.per_conn.mean"), 1),
+            number(figure("streams.reset.count"), 0),
+            number(figure("streams.refused.count"), 0),
+            number(figure("streams.unprocessed.count"), 0)
+        ),
+    );
+    line(
+        "bytes on HTTP/2 connections",
+        block.streams.sent + block.streams.received,
+        format!(
+            "{} of them frames and fields; {} connections ended by GOAWAY",
+            percent(figure("streams.overhead.ratio")),
+            number(figure("streams.goaway.count"), 0)
+        ),
+    );
+    for version in HttpVersion::ALL {
+        let replies = &block.versions[version as usize];
+        // One version is what all other tables are about.
+        let others = replies.size.count() < block.ok_count();
+        line(
+            version.title(),
+            if others { replies.size.count() } else { 0 },
+            format!(
+                "{} of the transactions; response time: mean {}, p95 {}",
+                share(replies.size.count() as f64, block.ok_count() as f64),
+                ms(figure(&format!("version.{}.rptm.mean", version.word()))),
+                ms(figure(&format!("version.{}.rptm.p95", version.word())))
+            ),
+        );
+    }
     line(
         "transactions that waited for a connection",
         block.waiting.entered,

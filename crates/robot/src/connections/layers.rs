@@ -7,7 +7,8 @@ use std::io;
 
 use polygraph_link::{Conn, Link, Nanos};
 use polygraph_stats::ErrorKind;
-use polygraph_transport::tls::{self, ClientConfigs, Peer, RobotTls};
+use polygraph_tls::handshake::{Peer, Wanted};
+use polygraph_transport::tls::{self, ClientConfigs, RobotTls};
 use polygraph_transport::{Channel, TunnelFailure, tunnel};
 use polygraph_wire::socks::SocksCredentials;
 use polygraph_wire::uri;
@@ -18,6 +19,9 @@ use super::socks::through_socks;
 use crate::context::RobotContext;
 use crate::failure::{TransactionFailure, connect_error, tls_failure};
 use crate::record;
+
+/// The name of HTTP/2 over TLS among application protocols.
+const HTTP2: &str = "h2";
 
 /// When a connection was set up. The first transaction on the connection starts with the set-up.
 #[derive(Clone, Copy, Debug)]
@@ -79,9 +83,12 @@ pub async fn add_layers<L: Link>(
         Some(_) => through_socks(cx, &mut channel, hop, account).await?,
         None => false,
     };
+    // The topmost layer of TLS says which protocol it carries (RFC 9113, section 3.2).
+    let protocol = cx.http_version().is_multiplexed().then_some(HTTP2);
     if cx.profile().secure_proxies.contains(&hop.address) {
         let name = hop.address.ip().to_string();
-        channel = secure(cx, channel, robots, (hop.address, None), &name).await?;
+        let protocol = protocol.filter(|_| hop.server.is_none());
+        channel = secure(cx, channel, robots, (hop.address, None), &name, protocol).await?;
     }
     if let Some(server) = hop.server {
         let authority = &cx.settings.field.servers[server as usize].authority;
@@ -93,25 +100,26 @@ pub async fn add_layers<L: Link>(
         }
         let host = uri::host_port(authority.as_bytes()).and_then(|(host, _)| std::str::from_utf8(host).ok());
         let name = host.unwrap_or(authority);
-        channel = secure(cx, channel, robots, (hop.address, Some(server)), name).await?;
+        channel = secure(cx, channel, robots, (hop.address, Some(server)), name, protocol).await?;
     }
     Ok(Layered { conn: channel, socks_password })
 }
 
-/// Adds TLS to a peer with the name `name`.
+/// Adds TLS to a peer with the name `name`, which must choose `protocol`, if there is one.
 async fn secure<L: Link>(
     cx: RobotContext<'_, L>,
     channel: Channel<L::Conn>,
     robots: &RefCell<SecureRobots>,
     peer: Peer,
     name: &str,
+    protocol: Option<&'static str>,
 ) -> Result<Channel<L::Conn>, TransactionFailure> {
     let started = cx.now();
     let mut secured = {
         let mut robots = robots.borrow_mut();
         let tls = robots.of(cx)?;
         let resume = cx.draw_event(tls.settings().resumption);
-        let connected = tls::secure(&cx.link, channel, tls, peer, name, resume);
+        let connected = tls::secure(&cx.link, channel, tls, &Wanted { peer, name, resume, protocol });
         connected.map_err(|failure| tls_failure(&failure, &format!("with {name}")))?
     };
     if let Err(error) = tls::handshake(&mut secured).await {
@@ -119,6 +127,12 @@ async fn secure<L: Link>(
     }
     if let Some(facts) = secured.take_handshake() {
         record::handshake(cx, &facts, started);
+        if let Some(protocol) = protocol
+            && facts.alpn.as_deref() != Some(protocol.as_bytes())
+        {
+            let detail = format!("with {name}: the peer did not choose the application protocol {protocol}");
+            return Err(TransactionFailure::new(ErrorKind::TlsNothingInCommon, detail));
+        }
     }
     Ok(secured)
 }

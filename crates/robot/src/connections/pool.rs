@@ -5,14 +5,16 @@ use std::future::pending;
 use std::rc::Rc;
 
 use polygraph_link::{Conn, IdleState, Link, Nanos};
+use polygraph_multiplex::{ClientConnection, WireBytes};
 use polygraph_stats::evidence::fact;
-use polygraph_stats::{CloseKind, ErrorKind, Evidence};
+use polygraph_stats::{Block, CloseKind, ErrorKind, Evidence};
 use polygraph_transport::Channel;
 use polygraph_wire::socks::SocksCredentials;
 use rustc_hash::FxHashMap;
 
 use super::hop::Hop;
 use super::layers::{Layered, SecureRobots, SetUp, add_layers};
+use super::multiplexed::MultiplexedConnection;
 use super::wait_queue::{WaitEnd, WaitQueue};
 use crate::context::{GroupContext, RobotContext};
 use crate::failure::{Incomplete, TransactionFailure};
@@ -37,6 +39,10 @@ pub struct PooledConnection<C: Conn> {
     pub socks_password: bool,
     /// The handshakes of authentication on it, if there were any.
     pub auth: Option<Box<ConnectionAuth>>,
+    /// Whether it was idle before the transaction that uses it.
+    pub was_idle: bool,
+    /// The connection of which it is a stream, if it is one.
+    multiplexed: Option<Rc<MultiplexedConnection>>,
     opened: Nanos,
     idle_since: Nanos,
     /// The peer.
@@ -48,6 +54,50 @@ impl<C: Conn> PooledConnection<C> {
     fn ending(&self, kind: CloseKind, now: Nanos) -> (CloseKind, u64, u64) {
         (kind, (now - self.opened).as_micros(), u64::from(self.uses))
     }
+
+    /// Whether it is a stream of an HTTP/2 connection.
+    pub fn is_stream(&self) -> bool {
+        self.multiplexed.is_some()
+    }
+}
+
+/// How a connection was closed at `now`, its lifetime in microseconds, and the number of requests.
+fn ending_of(connection: &MultiplexedConnection, kind: CloseKind, now: Nanos) -> (CloseKind, u64, u64) {
+    (kind, (now - connection.opened).as_micros(), u64::from(connection.uses()))
+}
+
+/// Opens a stream on a connection that has room for it.
+fn open_stream<L: Link>(
+    cx: RobotContext<'_, L>,
+    connection: Rc<MultiplexedConnection>,
+) -> Box<PooledConnection<L::Conn>> {
+    let uses = connection.uses();
+    let was_idle = uses > 0 && connection.is_idle();
+    let conn = Channel::Stream(Box::new(connection.open_stream()));
+    cx.recorder.with(|block| block.streams.concurrent.record(connection.open_streams() as u64));
+    Box::new(PooledConnection {
+        conn,
+        uses,
+        use_limit: connection.use_limit,
+        number: connection.number,
+        // That is known of the whole connection when an exchange is complete.
+        established: true,
+        set_up: connection.take_set_up(),
+        socks_password: connection.socks_password,
+        auth: None,
+        was_idle,
+        opened: connection.opened,
+        idle_since: connection.idle_since.get(),
+        hop: connection.hop,
+        multiplexed: Some(connection),
+    })
+}
+
+fn count_bytes(block: &mut Block, bytes: WireBytes) {
+    block.streams.sent += bytes.sent;
+    block.streams.received += bytes.received;
+    block.streams.sent_content += bytes.sent_content;
+    block.streams.received_content += bytes.received_content;
 }
 
 /// The connections of one robot.
@@ -59,6 +109,8 @@ struct RobotConnections<C: Conn> {
     session_idle_until: Nanos,
     /// Idle connections, the most recently used one last. They are moved often, so they are boxed.
     idle: Vec<Box<PooledConnection<C>>>,
+    /// Open HTTP/2 connections.
+    multiplexed: Vec<Rc<MultiplexedConnection>>,
 }
 
 /// The connections of all robots of a group.
@@ -78,7 +130,12 @@ pub struct ConnectionPool<C: Conn> {
 impl<C: Conn> ConnectionPool<C> {
     /// Empty pools of `robots` robots.
     pub fn new(robots: usize) -> ConnectionPool<C> {
-        let robot = |_| RobotConnections { open: 0, session_idle_until: Nanos::ZERO, idle: Vec::new() };
+        let robot = |_| RobotConnections {
+            open: 0,
+            session_idle_until: Nanos::ZERO,
+            idle: Vec::new(),
+            multiplexed: Vec::new(),
+        };
         ConnectionPool {
             robots: RefCell::new((0..robots).map(robot).collect()),
             queues: RefCell::default(),
@@ -127,11 +184,15 @@ impl<C: Conn> ConnectionPool<C> {
             if self.has_room(cx) {
                 // The next waiter must not keep waiting for a slot that this transaction could not use.
                 let opened = self.open_new(cx, hop).inspect_err(|_| self.wake_waiter(cx.robot))?;
-                if !cx.is_secure(hop) && cx.socks().is_none() {
-                    return Ok(opened);
-                }
-                // A set-up is rare and its state is large, so it is boxed.
-                return Ok(Box::pin(self.set_up(cx, opened, account(), deadline)).await?);
+                let ready = match cx.is_secure(hop) || cx.socks().is_some() {
+                    // A set-up is rare and its state is large, so it is boxed.
+                    true => Box::pin(self.set_up(cx, opened, account(), deadline)).await?,
+                    false => opened,
+                };
+                return Ok(match cx.http_version().is_multiplexed() {
+                    true => self.multiplex(cx, *ready),
+                    false => ready,
+                });
             }
             if self.is_session_idle(cx) {
                 return Err(Incomplete::Cancelled);
@@ -160,12 +221,16 @@ impl<C: Conn> ConnectionPool<C> {
         }
     }
 
-    /// The idle connection of the robot that a request to `hop` can use, the last used one if there are several.
+    /// The idle connection of the robot that a request to `hop` can use, the last used one if there are several. For robots that
+    /// speak HTTP/2, a stream of a connection that has room for it.
     pub fn take_idle<L: Link<Conn = C>>(
         &self,
         cx: RobotContext<'_, L>,
         hop: Hop,
     ) -> Option<Box<PooledConnection<C>>> {
+        if cx.http_version().is_multiplexed() {
+            return self.take_stream(cx, hop);
+        }
         let to_hop = self.take_quiet(cx, |other| other == hop);
         let minimize = cx.profile().minimize_new_conn;
         if to_hop.is_some() || minimize <= 0.0 || !cx.draw_event(minimize) {
@@ -188,9 +253,10 @@ impl<C: Conn> ConnectionPool<C> {
                 idle.remove(at)
             };
             if is_quiet(cx, &mut connection) {
+                connection.was_idle = true;
                 return Some(connection);
             }
-            self.close_idle(cx, connection, CloseKind::IdleForeign);
+            self.close_idle(cx, *connection, CloseKind::IdleForeign);
         }
     }
 
@@ -204,8 +270,10 @@ impl<C: Conn> ConnectionPool<C> {
             }
             (!robot.idle.is_empty()).then(|| robot.idle.remove(0))
         };
-        let Some(connection) = oldest else { return false };
-        self.close_idle(cx, connection, CloseKind::Other);
+        let Some(connection) = oldest else {
+            return self.close_multiplexed(cx, CloseKind::Other, 1, |_| true) > 0;
+        };
+        self.close_idle(cx, *connection, CloseKind::Other);
         true
     }
 
@@ -251,6 +319,8 @@ impl<C: Conn> ConnectionPool<C> {
             set_up: None,
             socks_password: false,
             auth: None,
+            was_idle: false,
+            multiplexed: None,
             opened,
             idle_since: opened,
             hop,
@@ -289,13 +359,16 @@ impl<C: Conn> ConnectionPool<C> {
         keep_alive: bool,
         now: Nanos,
     ) {
+        if connection.multiplexed.is_some() {
+            return self.end_stream(cx, *connection, true);
+        }
         if keep_alive && connection.uses < connection.use_limit && !self.is_session_idle(cx) {
             connection.idle_since = now;
             cx.recorder.with(|block| block.idle.enter(now));
             self.of(cx.robot).idle.push(connection);
             self.wake_waiter(cx.robot);
         } else {
-            self.close(cx, connection, true);
+            self.close(cx, *connection, true);
         }
     }
 
@@ -303,9 +376,12 @@ impl<C: Conn> ConnectionPool<C> {
     pub fn close<L: Link<Conn = C>>(
         &self,
         cx: RobotContext<'_, L>,
-        connection: Box<PooledConnection<C>>,
+        connection: PooledConnection<C>,
         good: bool,
     ) {
+        if connection.multiplexed.is_some() {
+            return self.end_stream(cx, connection, good);
+        }
         let now = cx.now();
         self.forget(cx, connection.established, good.then(|| connection.ending(CloseKind::Busy, now)), now);
     }
@@ -313,7 +389,7 @@ impl<C: Conn> ConnectionPool<C> {
     fn close_idle<L: Link<Conn = C>>(
         &self,
         cx: RobotContext<'_, L>,
-        connection: Box<PooledConnection<C>>,
+        connection: PooledConnection<C>,
         kind: CloseKind,
     ) {
         let now = cx.now();
@@ -368,7 +444,113 @@ impl<C: Conn> ConnectionPool<C> {
 
     fn close_all_idle<L: Link<Conn = C>>(&self, cx: RobotContext<'_, L>) {
         let idle = std::mem::take(&mut self.of(cx.robot).idle);
-        idle.into_iter().for_each(|connection| self.close_idle(cx, connection, CloseKind::Other));
+        idle.into_iter().for_each(|connection| self.close_idle(cx, *connection, CloseKind::Other));
+        self.close_multiplexed(cx, CloseKind::Other, usize::MAX, |_| true);
+    }
+
+    /// Makes a new connection carry HTTP/2, and opens its first stream.
+    fn multiplex<L: Link<Conn = C>>(
+        &self,
+        cx: RobotContext<'_, L>,
+        connection: PooledConnection<C>,
+    ) -> Box<PooledConnection<C>> {
+        let PooledConnection { conn, hop, number, use_limit, opened, established, .. } = connection;
+        let scheme = if hop.server.is_some() { "https" } else { "http" };
+        let client = ClientConnection::start(&cx.link, conn, scheme, &cx.profile().http2);
+        let mut multiplexed = MultiplexedConnection::new(client, (hop, number), use_limit, opened);
+        multiplexed.set_up = Cell::new(connection.set_up);
+        multiplexed.socks_password = connection.socks_password;
+        multiplexed.established = Cell::new(established);
+        let multiplexed = Rc::new(multiplexed);
+        self.of(cx.robot).multiplexed.push(Rc::clone(&multiplexed));
+        open_stream(cx, multiplexed)
+    }
+
+    /// A stream of the robot's latest connection to `hop` that has room for one.
+    fn take_stream<L: Link<Conn = C>>(
+        &self,
+        cx: RobotContext<'_, L>,
+        hop: Hop,
+    ) -> Option<Box<PooledConnection<C>>> {
+        // Connections that the peer has left while they were idle are no longer of use.
+        self.close_multiplexed(cx, CloseKind::IdleForeign, usize::MAX, |connection| connection.was_left());
+        let found = {
+            let robot = self.of(cx.robot);
+            robot.multiplexed.iter().rev().find(|other| other.hop == hop && other.has_room()).map(Rc::clone)
+        };
+        found.map(|connection| open_stream(cx, connection))
+    }
+
+    /// Ends a stream. Its connection is closed with its last stream if no further ones can be opened on it.
+    fn end_stream<L: Link<Conn = C>>(
+        &self,
+        cx: RobotContext<'_, L>,
+        mut stream: PooledConnection<C>,
+        good: bool,
+    ) {
+        let now = cx.now();
+        let Some(connection) = stream.multiplexed.take() else { return };
+        drop(stream);
+        cx.recorder.with(|block| {
+            count_bytes(block, connection.take_bytes());
+            if good && !connection.established.replace(true) {
+                block.established.enter(now);
+            }
+        });
+        if !connection.is_idle() {
+            return self.wake_waiter(cx.robot);
+        }
+        if connection.is_finished() || self.is_session_idle(cx) {
+            let ending = good.then(|| ending_of(&connection, CloseKind::Busy, now));
+            return self.forget_multiplexed(cx, &connection, ending, now);
+        }
+        connection.idle_since.set(now);
+        cx.recorder.with(|block| block.idle.enter(now));
+        self.wake_waiter(cx.robot);
+    }
+
+    /// Opens no further streams on the connection of a stream: the peer wants requests on another one.
+    pub fn retire(&self, stream: &PooledConnection<C>) {
+        if let Some(connection) = &stream.multiplexed {
+            connection.retire();
+        }
+    }
+
+    /// Closes up to `most` idle HTTP/2 connections that `fit`, the oldest first. Returns their number.
+    fn close_multiplexed<L: Link<Conn = C>>(
+        &self,
+        cx: RobotContext<'_, L>,
+        kind: CloseKind,
+        most: usize,
+        fits: impl Fn(&MultiplexedConnection) -> bool,
+    ) -> usize {
+        let closed: Vec<_> = {
+            let robot = self.of(cx.robot);
+            let idle = robot.multiplexed.iter().filter(|connection| connection.is_idle() && fits(connection));
+            idle.take(most).map(Rc::clone).collect()
+        };
+        let now = cx.now();
+        for connection in &closed {
+            cx.recorder.with(|block| block.idle.leave(now));
+            self.forget_multiplexed(cx, connection, Some(ending_of(connection, kind, now)), now);
+        }
+        closed.len()
+    }
+
+    fn forget_multiplexed<L: Link<Conn = C>>(
+        &self,
+        cx: RobotContext<'_, L>,
+        connection: &Rc<MultiplexedConnection>,
+        ending: Option<(CloseKind, u64, u64)>,
+        now: Nanos,
+    ) {
+        self.of(cx.robot).multiplexed.retain(|other| !Rc::ptr_eq(other, connection));
+        cx.recorder.with(|block| {
+            count_bytes(block, connection.take_bytes());
+            block.streams.per_connection.record(u64::from(connection.uses()));
+            block.streams.goaways += u64::from(connection.has_goaway());
+        });
+        self.forget(cx, connection.established.get(), ending, now);
     }
 
     /// Closes idle connections that would otherwise stay open until their next use: those that the peer has closed, those that
@@ -377,7 +559,11 @@ impl<C: Conn> ConnectionPool<C> {
         let now = group.now();
         for robot in 0..group.settings.robots {
             let cx = group.of(robot);
-            if self.of(robot).idle.is_empty() {
+            let (no_idle, no_multiplexed) = {
+                let robot = self.of(robot);
+                (robot.idle.is_empty(), robot.multiplexed.is_empty())
+            };
+            if no_idle && no_multiplexed {
                 continue;
             }
             if !is_active(robot) {
@@ -385,6 +571,13 @@ impl<C: Conn> ConnectionPool<C> {
                 continue;
             }
             let timeout = cx.profile().idle_timeout;
+            if !no_multiplexed {
+                self.close_multiplexed(cx, CloseKind::IdleForeign, usize::MAX, |idle| idle.was_left());
+                let is_late = |idle: &MultiplexedConnection| {
+                    timeout.is_some_and(|timeout| now > idle.idle_since.get() + timeout)
+                };
+                self.close_multiplexed(cx, CloseKind::IdleLocal, usize::MAX, is_late);
+            }
             let mut kept = std::mem::take(&mut self.of(robot).idle);
             let mut at = 0;
             while at < kept.len() {
@@ -398,7 +591,7 @@ impl<C: Conn> ConnectionPool<C> {
                     continue;
                 };
                 let connection = kept.remove(at);
-                self.close_idle(cx, connection, kind);
+                self.close_idle(cx, *connection, kind);
             }
             self.of(robot).idle = kept;
         }

@@ -14,7 +14,7 @@ use super::reply::{Progress, ReplyReader};
 use super::send::{self, Upload};
 use crate::connections::hop::Hop;
 use crate::context::RobotContext;
-use crate::failure::{TransactionFailure, connect_error};
+use crate::failure::{TransactionFailure, connect_error, stream_error};
 use crate::request::Request;
 use crate::violation::{ExpectedVsActual, Violation};
 
@@ -182,7 +182,8 @@ pub fn is_intended<L: Link>(
 ) -> bool {
     let Some(reply) = failure.reply.as_deref() else { return false };
     let Some(mark) = reply.marks.abort else { return false };
-    let cut_short = matches!(failure.violation.kind, ErrorKind::BodyShort | ErrorKind::Reset);
+    let cut_short =
+        matches!(failure.violation.kind, ErrorKind::BodyShort | ErrorKind::Reset | ErrorKind::StreamReset);
     let coords = AbortCoords { whether: mark.whether.get(), place: mark.place.get() };
     let size = reply.length.unwrap_or_else(|| cx.settings.field.catalog.size(&request.oid));
     cut_short && coords.cut(size).is_some_and(|position| reply.body_bytes <= position)
@@ -192,6 +193,10 @@ fn receive_failure(error: &io::Error, reader: &ReplyReader) -> TransactionFailur
     if let Some(tls) = TlsFailure::of(error) {
         let kind = tls.kind.class();
         return failure(kind, &format!("TLS while waiting for the reply: {tls}; "), reader);
+    }
+    if let Some((kind, unprocessed)) = stream_error(error) {
+        let failure = failure(kind, &format!("while waiting for the reply: {error}; "), reader);
+        return TransactionFailure { unprocessed, ..failure };
     }
     let kind = match error.kind() {
         io::ErrorKind::TimedOut if reader.is_endless() => {

@@ -13,7 +13,7 @@ use polygraph_wire::checksum::{self, ContentMd5};
 use super::InFlight;
 use crate::connections::pool::PooledConnection;
 use crate::context::RobotContext;
-use crate::failure::{TransactionFailure, connect_error, tls_failure};
+use crate::failure::{TransactionFailure, connect_error, stream_error, tls_failure};
 use crate::request::Request;
 use crate::request::encode::{self, BodyFields, HeadContext};
 use crate::settings::Expect;
@@ -211,11 +211,15 @@ fn failure(error: &io::Error) -> TransactionFailure {
     if let Some(failure) = TlsFailure::of(error) {
         return tls_failure(failure, "while sending the request");
     }
+    let detail = format!("while sending the request: {error}");
+    if let Some((kind, unprocessed)) = stream_error(error) {
+        return TransactionFailure { unprocessed, ..TransactionFailure::new(kind, detail) };
+    }
     let kind = match error.kind() {
         io::ErrorKind::TimedOut if error.raw_os_error().is_none() => ErrorKind::Timeout,
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ErrorKind::Reset,
         io::ErrorKind::AddrNotAvailable => ErrorKind::NoPort,
         why => connect_error(why),
     };
-    TransactionFailure::new(kind, format!("while sending the request: {error}"))
+    TransactionFailure::new(kind, detail)
 }

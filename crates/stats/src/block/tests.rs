@@ -100,6 +100,22 @@ pub(crate) fn full() -> Block {
     block.verified = VerificationStats { replies: 1, bytes: 2, uncompared: 4, digests: 3, due: 4, marked: 5 };
     (block.retried, block.reused, block.skipped_launches) = (1, 2, 6);
     [&mut block.reads, &mut block.writes].into_iter().for_each(|hist| hist.record(4));
+    block.finish(&Finished { version: HttpVersion::Http2, ..Finished::default() });
+    block.streams = StreamStats {
+        sent: 9,
+        received: 8,
+        sent_content: 3,
+        received_content: 2,
+        resets: 1,
+        refused: 2,
+        unprocessed: 3,
+        goaways: 4,
+        misdirected: 5,
+        ..StreamStats::default()
+    };
+    [&mut block.streams.concurrent, &mut block.streams.per_connection]
+        .into_iter()
+        .for_each(|hist| hist.record(7));
     block.fail(503, 9, 100, true);
     let tls = &mut block.tls;
     for codes in [&mut tls.versions, &mut tls.ciphers, &mut tls.groups, &mut tls.alerts] {
