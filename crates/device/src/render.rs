@@ -152,12 +152,12 @@ fn parameters(device: &str, spec: &Spec, params: &Params, context: &RenderContex
         service => context.service.clone(),
         descriptors => context.descriptors,
     };
-    let own = options(device, spec, params)?;
+    let own = options(device, spec, params, &context.work)?;
     Ok(context! { ..common, ..Value::from_pairs(own) })
 }
 
-/// The settings that only this device has, with their values.
-fn options(device: &str, spec: &Spec, params: &Params) -> Result<BTreeMap<String, String>> {
+/// The settings that only this device has, with their values. Those of files are the paths of the copies in `work`.
+fn options(device: &str, spec: &Spec, params: &Params, work: &Path) -> Result<BTreeMap<String, String>> {
     if let Some(name) = params.options.keys().find(|name| !spec.options.contains_key(*name)) {
         let known: Vec<&str> = spec.options.keys().map(String::as_str).collect();
         let known = if known.is_empty() { "none".into() } else { known.join(", ") };
@@ -170,7 +170,9 @@ fn options(device: &str, spec: &Spec, params: &Params) -> Result<BTreeMap<String
             let list = option.values.join(" or ");
             return Err(setting(device, format!("`{name}` must be {list}, not `{value}`")));
         }
-        values.insert(name.clone(), value.clone());
+        let is_file = option.file && !value.is_empty();
+        let copy = is_file.then(|| work.join(name).display().to_string());
+        values.insert(name.clone(), copy.unwrap_or_else(|| value.clone()));
     }
     Ok(values)
 }

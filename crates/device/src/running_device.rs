@@ -1,8 +1,9 @@
 //! A started device: the handle that runs use.
 
 use std::fs;
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Write};
 use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
@@ -331,11 +332,26 @@ impl Program {
             path.parent().map_or(Ok(()), |parent| self.make_directory(parent))?;
             fs::write(&path, text).map_err(Error::file("write", path))?;
         }
+        for (name, source) in &params.options {
+            if !source.is_empty() && self.spec.options.get(name).is_some_and(|option| option.file) {
+                self.copy_file(source, &work.join(name))?;
+            }
+        }
         if !params.hosts.is_empty() {
             let path = work.join("hosts");
             fs::write(&path, params.hosts_text()).map_err(Error::file("write", path))?;
         }
         Ok(())
+    }
+
+    /// Copies a file of the user, which may contain a private key, to a place where only the device can read it.
+    fn copy_file(&self, source: &str, copy: &Path) -> Result<()> {
+        let bytes = fs::read(source).map_err(Error::file("read", source))?;
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let written = options.open(copy).and_then(|mut file| file.write_all(&bytes));
+        written.map_err(Error::file("write", copy))?;
+        give(copy, self.environment.user)
     }
 
     /// Creates a directory inside the work directory, and its parents, for the user of the device.

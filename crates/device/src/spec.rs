@@ -117,6 +117,9 @@ pub struct Setting {
     /// The allowed values; if empty, any value.
     #[serde(default)]
     pub values: Vec<String>,
+    /// Whether the value names a file. The device gets a copy in its work directory that only its user can read.
+    #[serde(default)]
+    pub file: bool,
     /// A description in one line.
     pub help: String,
 }

@@ -23,6 +23,8 @@ struct HubState {
     histories: BTreeMap<&'static str, History>,
     latest: BTreeMap<&'static str, LiveStatistics>,
     readers: Vec<SyncSender<Arc<str>>>,
+    /// Whether nothing more comes.
+    closed: bool,
 }
 
 /// What a reader gets: all lines so far, then those that come.
@@ -53,14 +55,16 @@ impl Hub {
         });
     }
 
-    /// A new reader; `None` if there are too many.
+    /// A new reader; `None` if there are too many. After the end, it gets the history only.
     pub fn subscribe(&self) -> Option<HubReader> {
         let mut state = self.state();
         if state.readers.len() >= MOST_READERS {
             return None;
         }
         let (to_reader, lines) = sync_channel(BACKLOG);
-        state.readers.push(to_reader);
+        if !state.closed {
+            state.readers.push(to_reader);
+        }
         Some(HubReader {
             history: state.histories.values().flat_map(History::lines).cloned().collect(),
             lines,
@@ -74,7 +78,9 @@ impl Hub {
 
     /// Ends the channels of all readers.
     pub fn close(&self) {
-        self.state().readers.clear();
+        let mut state = self.state();
+        state.closed = true;
+        state.readers.clear();
     }
 }
 
@@ -111,6 +117,13 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_attaches_after_the_end_does_not_wait() {
+        let hub = Hub::default();
+        hub.close();
+        assert_eq!(hub.subscribe().map(|reader| reader.lines.recv().is_err()), Some(true));
+    }
 
     #[test]
     fn long_histories_reach_back_to_the_start() {
