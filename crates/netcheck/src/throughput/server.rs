@@ -155,9 +155,9 @@ fn serve(connection: TcpStream, shared: &Arc<Shared>) -> io::Result<()> {
             };
             write_message(&connection, &ServerMessage::Start)?;
             let result = run(all, direction, Duration::from_secs_f64(seconds))?;
-            write_message(&connection, &ServerMessage::Result(Box::new(result)))?;
+            // It is counted before the client can know that it has ended.
             shared.finished.fetch_add(1, Ordering::AcqRel);
-            Ok(())
+            write_message(&connection, &ServerMessage::Result(Box::new(result)))
         }
     }
 }
