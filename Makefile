@@ -3,6 +3,8 @@
 PREFIX ?= /usr/local
 CARGO ?= cargo
 BENCH ?=
+# Cargo's profile of what is installed; `make dist` packs `dist`.
+PROFILE ?= release
 BINDIR = $(DESTDIR)$(PREFIX)/bin
 SYSCONFDIR ?= /etc
 UNITDIR = $(DESTDIR)$(PREFIX)/lib/systemd/system
@@ -25,7 +27,7 @@ CYCLONEDX = $(TARGET)/tools/bin/cargo-cyclonedx
 .PHONY: all check book test test-deps devices python lint fuzz-check doc unit bench bench-quick install install-services uninstall static dist dist-check image clean
 
 all:
-	$(CARGO) build --release --locked --features $(FEATURES)
+	$(CARGO) build --profile $(PROFILE) --locked --features $(FEATURES)
 
 # Formatting, lints, unit tests and the rules of the tree.
 check:
@@ -88,7 +90,7 @@ bench bench-quick: all
 # The program, its classic names as links to it, man pages and completions of shells.
 install: all
 	install -d '$(BINDIR)'
-	install -m 755 '$(TARGET)/release/polygraph' '$(BINDIR)/polygraph'
+	install -m 755 '$(TARGET)/$(PROFILE)/polygraph' '$(BINDIR)/polygraph'
 	for name in $$('$(BINDIR)/polygraph' installed-names); do ln -sf polygraph "$(BINDIR)/$$name"; done
 	'$(BINDIR)/polygraph' extras '$(DESTDIR)$(PREFIX)' >/dev/null
 
@@ -112,13 +114,14 @@ static:
 	CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc \
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
 	RUSTFLAGS='-C target-feature=+crt-static' \
-		$(CARGO) build --release --locked --features $(FEATURES) --target $(STATIC_TARGET)
-	install -D '$(TARGET)/$(STATIC_TARGET)/release/polygraph' '$(TARGET)/static/$(STATIC_TARGET)/polygraph'
+		$(CARGO) build --profile $(PROFILE) --locked --features $(FEATURES) --target $(STATIC_TARGET)
+	install -D '$(TARGET)/$(STATIC_TARGET)/$(PROFILE)/polygraph' '$(TARGET)/static/$(STATIC_TARGET)/polygraph'
 	ln -sf '$(STATIC_TARGET)/polygraph' '$(TARGET)/static/polygraph'
 
 # Everything that a release publishes, in dist/.
+dist: PROFILE = dist
 dist: all $(if $(filter yes,$(SBOM)),$(CYCLONEDX))
-	CARGO='$(CARGO)' TARGET='$(TARGET)' FEATURES='$(FEATURES)' DIST_TARGETS='$(DIST_TARGETS)' \
+	CARGO='$(CARGO)' TARGET='$(TARGET)' FEATURES='$(FEATURES)' PROFILE='$(PROFILE)' DIST_TARGETS='$(DIST_TARGETS)' \
 		CYCLONEDX='$(if $(filter yes,$(SBOM)),$(CYCLONEDX))' sh deploy/dist.sh
 
 $(CYCLONEDX):
@@ -130,6 +133,7 @@ dist-check:
 	sh deploy/dist-check.sh
 
 # An image for containers, from the static program.
+image: PROFILE = dist
 image: static
 	rm -rf '$(TARGET)/image'
 	sh deploy/image-root.sh '$(TARGET)/static/polygraph' '$(TARGET)/image'

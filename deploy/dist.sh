@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes the files of a release in dist/ (docs/releasing.md). `make dist` runs it after a build, with the Makefile's variables:
-# CARGO, TARGET (the target directory), FEATURES, DIST_TARGETS and CYCLONEDX.
+# CARGO, TARGET (the target directory), FEATURES, PROFILE, DIST_TARGETS and CYCLONEDX.
 #
 # Whatever cannot be made on this machine is named at the end, with what it lacks.
 set -eu
@@ -35,7 +35,7 @@ else
 fi
 
 # A complete installation, from which the packages are made.
-make --no-print-directory install install-services DESTDIR="$work/root" PREFIX=/usr CARGO="$CARGO" >/dev/null
+make --no-print-directory install install-services DESTDIR="$work/root" PREFIX=/usr CARGO="$CARGO" PROFILE="$PROFILE" >/dev/null
 
 # Archives with a static program, one for each target.
 has_std() { # TARGET
@@ -43,7 +43,7 @@ has_std() { # TARGET
 }
 archive() { # TARGET NAME
     name=polygraph-$version-$2
-    make --no-print-directory static STATIC_TARGET="$1" CARGO="$CARGO"
+    make --no-print-directory static STATIC_TARGET="$1" CARGO="$CARGO" PROFILE="$PROFILE"
     mkdir -p "$work/$name"
     cp -a "$work/root/usr/bin" "$work/root/usr/share" "$work/root/usr/lib" "$work/$name/"
     cp "$TARGET/static/$1/polygraph" "$work/$name/bin/polygraph"
