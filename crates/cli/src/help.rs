@@ -9,7 +9,7 @@ use crate::output;
 /// Commands by purpose.
 const GROUPS: [(&str, &[&str]); 9] = [
     ("Measure", &["try", "run", "peak", "downtime", "simulate", "bakeoff", "bb"]),
-    ("Parts of a bench", &["client", "server", "proxy", "dns", "doctor", "devices"]),
+    ("Parts of a bench", &["client", "server", "proxy", "dns", "certs", "doctor", "devices"]),
     (
         "Results",
         &[

@@ -46,7 +46,7 @@ pub use bench_needs::{BenchNeeds, HostNeeds};
 pub use division::{Division, DivisionError, HostShare, SideShare, TestHost, divide};
 pub use factor::{Factor, Factors, Inheritance, Inherited, Levels};
 pub use goal::{Goal, PositiveGoal};
-pub use lower::{Environment, LowerError, lower};
+pub use lower::{Environment, LowerError, lower, plain_tls};
 pub use phases::{Phase, SamplePlan, Schedule, WorkingSetLimit};
 pub use rptmstat::Rptmstat;
 pub use script::Script;

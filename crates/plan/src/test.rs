@@ -157,11 +157,12 @@ impl Test {
         if !self.field.servers.is_empty() {
             return;
         }
+        let tls = self.servers.iter().any(|servers| !servers.farm.tls.is_empty());
         let server = |address: &SocketAddr| Server {
             authority: address.to_string(),
             addresses: vec![*address],
             direct: 0,
-            tls: false,
+            tls,
         };
         Arc::make_mut(&mut self.field).servers = addresses.iter().map(server).collect();
         for profile in &mut self.robots {

@@ -5,11 +5,8 @@ pub mod popularity;
 
 use polygraph_link::{Capture, Link, Nanos};
 use polygraph_stats::{Block, Class, ErrorKind, Finished, Xact};
-use polygraph_tls::failure::TlsFailure;
-use polygraph_tls::handshake::{Handshake, HandshakeKind};
 use polygraph_traffic::Oid;
 use polygraph_traffic::ranges::RangeSet;
-use polygraph_transport::TunnelFailure;
 
 use self::evidence::evidence;
 use crate::context::RobotContext;
@@ -56,33 +53,6 @@ pub fn reuse<L: Link>(cx: RobotContext<'_, L>, now: Nanos, was_idle: bool) {
             block.idle.leave(now);
         }
     });
-}
-
-/// Counts a handshake that began at `started`.
-pub fn handshake<L: Link>(cx: RobotContext<'_, L>, facts: &Handshake, started: Nanos) {
-    cx.recorder.with(|block| facts.count(&mut block.tls, started));
-    if facts.offered && facts.kind == HandshakeKind::Full {
-        cx.recorder
-            .error(ErrorKind::TlsNotResumed, facts.completed, || "the server began a new session".to_owned());
-    }
-}
-
-/// Counts an alert of the peer, if a failure came from one.
-pub fn alert<L: Link>(cx: RobotContext<'_, L>, failure: &TlsFailure) {
-    cx.recorder.with(|block| failure.count_alert(&mut block.tls));
-}
-
-/// Counts the reply to a CONNECT request that was sent at `started`.
-pub fn connect<L: Link>(cx: RobotContext<'_, L>, reply: &Result<u64, TunnelFailure>, started: Nanos) {
-    let took_us = (cx.now() - started).as_micros();
-    match reply {
-        Ok(size) => cx.recorder.with(|block| block.tls.connects.record(took_us, *size)),
-        Err(TunnelFailure::Refused { status, size, .. }) => {
-            let custom = cx.profile().custom_scope.contains(*status);
-            cx.recorder.fail(*status, took_us, *size, custom);
-        }
-        Err(_) => {}
-    }
 }
 
 /// Counts a request that the peer did not process and that is sent once more.

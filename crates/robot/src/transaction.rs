@@ -16,6 +16,7 @@ use polygraph_stats::{Class, ErrorKind};
 use polygraph_traffic::{Method, WorldFacts};
 
 use self::workers::{Job, MAX_RESTING};
+use crate::connections::counts;
 use crate::connections::hop::Hop;
 use crate::connections::pool::PooledConnection;
 use crate::connections::wait_queue::Waiter;
@@ -219,7 +220,7 @@ impl<L: Link> RobotGroup<L> {
             if set_up.is_some()
                 && let Some(facts) = connection.conn.take_handshake()
             {
-                record::handshake(cx, &facts, started);
+                counts::handshake(cx, &facts, started);
             }
             if flight.lost_race(reused) {
                 if let Some(failure) = flight.unprocessed() {

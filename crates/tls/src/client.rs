@@ -16,8 +16,8 @@ use rustls::{ClientConfig, ClientConnection, Connection, KeyLogFile, NamedGroup,
 use crate::clock::Clock;
 use crate::conn::TlsConn;
 use crate::failure::{FailureKind, TlsFailure};
-use crate::handshake::{Peer, Wanted};
-use crate::provider::Choice;
+use crate::handshake::{Peer, TlsPeer};
+use crate::provider::DrawnOffer;
 use crate::session::Session;
 use crate::settings::ClientTls;
 use crate::verify::PeerVerifier;
@@ -29,7 +29,7 @@ const MAX_TICKETS: usize = 4;
 #[derive(Debug, Default)]
 pub struct ClientConfigs {
     clock: Clock,
-    made: FxHashMap<(usize, Choice, usize), Arc<ClientConfig>>,
+    made: FxHashMap<(usize, DrawnOffer, usize), Arc<ClientConfig>>,
 }
 
 impl ClientConfigs {
@@ -45,7 +45,7 @@ impl ClientConfigs {
         turn: usize,
         rng: &mut Stream,
     ) -> Result<RobotTls, TlsFailure> {
-        let choice = Choice::draw(&settings.offer, rng);
+        let choice = DrawnOffer::draw(&settings.offer, rng);
         let identity = if settings.identities.is_empty() { 0 } else { turn % settings.identities.len() };
         let key = (number, choice, identity);
         let config = match self.made.get(&key) {
@@ -69,7 +69,7 @@ impl ClientConfigs {
 
 fn config(
     settings: &ClientTls,
-    choice: &Choice,
+    choice: &DrawnOffer,
     identity: usize,
     clock: &Clock,
 ) -> Result<ClientConfig, TlsFailure> {
@@ -143,7 +143,7 @@ impl RobotTls {
         &mut self,
         link: &L,
         conn: C,
-        wanted: &Wanted<'_>,
+        wanted: &TlsPeer<'_>,
     ) -> Result<TlsConn<C>, TlsFailure> {
         self.clock.set(link.unix_seconds());
         let host = wanted.name.trim_matches(['[', ']']);
@@ -165,7 +165,7 @@ impl RobotTls {
         Ok(TlsConn::new(conn, Session::new(Connection::Client(tls), offered, Box::new(move || link.now()))))
     }
 
-    fn config_of(&mut self, wanted: &Wanted<'_>) -> (Arc<ClientConfig>, Option<Arc<Sessions>>) {
+    fn config_of(&mut self, wanted: &TlsPeer<'_>) -> (Arc<ClientConfig>, Option<Arc<Sessions>>) {
         let peer = wanted.peer;
         if self.settings.cache == Some(0) || self.settings.resumption <= 0.0 {
             return (Arc::clone(&self.config), None);

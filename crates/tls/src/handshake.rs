@@ -12,7 +12,7 @@ pub type Peer = (SocketAddr, Option<u32>);
 
 /// The handshake that a client wants.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct TlsPeer<'a> {
     /// With whom.
     pub peer: Peer,
     /// The name for which the certificate of the peer must be valid.

@@ -8,9 +8,9 @@ use crate::settings::Identity;
 /// What a file of certificates and keys contains, in the order of the file, in DER.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PemFile {
-    /// Certificates.
+    /// Certificates in DER, in the order of the file.
     pub certificates: Vec<Vec<u8>>,
-    /// Private keys.
+    /// Private keys in DER, in the order of the file.
     pub keys: Vec<Vec<u8>>,
 }
 

@@ -9,22 +9,22 @@ use rustls::version::{TLS12, TLS13};
 
 use crate::failure::{FailureKind, TlsFailure};
 use crate::names::Version;
-use crate::settings::Offer;
+use crate::settings::TlsOffer;
 
 /// What an agent offers or accepts: one choice of each selector.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Choice {
+pub struct DrawnOffer {
     versions: Vec<Version>,
     ciphers: Vec<u16>,
 }
 
-impl Choice {
+impl DrawnOffer {
     /// Draws the choice of an agent.
-    pub fn draw(offer: &Offer, rng: &mut Stream) -> Choice {
+    pub fn draw(offer: &TlsOffer, rng: &mut Stream) -> DrawnOffer {
         fn one<T: Clone + Default>(of: &Selector<T>, rng: &mut Stream) -> T {
             of.draw(rng).cloned().unwrap_or_default()
         }
-        Choice { versions: one(&offer.versions, rng), ciphers: one(&offer.ciphers, rng) }
+        DrawnOffer { versions: one(&offer.versions, rng), ciphers: one(&offer.ciphers, rng) }
     }
 
     /// The protocol versions.

@@ -14,7 +14,7 @@ use crate::clock::Clock;
 use crate::conn::TlsConn;
 use crate::failure::{FailureKind, TlsFailure};
 use crate::minted::{Mint, ServerCertificates, certified};
-use crate::provider::Choice;
+use crate::provider::DrawnOffer;
 use crate::session::Session;
 use crate::settings::ServerTls;
 use crate::ticket::Tickets;
@@ -48,7 +48,7 @@ impl ServerConfigs {
         own: &str,
         rng: &mut Stream,
     ) -> Result<TlsServer, TlsFailure> {
-        let choice = Choice::draw(&settings.offer, rng);
+        let choice = DrawnOffer::draw(&settings.offer, rng);
         let certificates = self.certificates(number, settings, turn, own, rng)?;
         let provider = choice.provider(&settings.offer.groups)?;
         let versions = choice.usable_versions(&provider);

@@ -71,7 +71,7 @@ pub enum Validity {
 
 /// What a side offers or accepts. An agent draws its choice once.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Offer {
+pub struct TlsOffer {
     /// Sets of versions; empty: both.
     pub versions: Selector<Vec<Version>>,
     /// Sets of cipher suites by their registered number, the preferred ones first; an empty set stands for all.
@@ -87,7 +87,7 @@ pub struct Offer {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClientTls {
     /// Versions, ciphers and so on.
-    pub offer: Offer,
+    pub offer: TlsOffer,
     /// Certificates of authorities in DER.
     pub roots: Vec<Vec<u8>>,
     /// Whether robots check certificates against [`ClientTls::roots`] and against the name of the peer.
@@ -106,7 +106,7 @@ pub struct ClientTls {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerTls {
     /// Versions, ciphers and so on.
-    pub offer: Offer,
+    pub offer: TlsOffer,
     /// Existing certificates, which servers take in turn.
     pub identities: Vec<Identity>,
     /// The authority that signs generated certificates. With it, servers make a certificate for each name that clients

@@ -11,11 +11,11 @@ use polygraph_traffic::{Seed, Selector};
 
 use crate::client::{ClientConfigs, RobotTls};
 use crate::failure::{FailureKind, TlsFailure};
-use crate::handshake::Wanted;
+use crate::handshake::TlsPeer;
 use crate::handshake::{Handshake, HandshakeKind};
 use crate::names::Version;
 use crate::server::{ServerConfigs, TlsServer};
-use crate::settings::{ClientTls, Identity, KeyKind, Offer, ServerTls};
+use crate::settings::{ClientTls, Identity, KeyKind, ServerTls, TlsOffer};
 use crate::{Authority, Validity, make_authority, make_key};
 
 const EPOCH: u64 = 1_795_219_200;
@@ -73,7 +73,7 @@ impl Bench {
     /// Opens a connection, sends `size` bytes and gets them back.
     fn try_once(&self, size: usize, resume: bool) -> Came {
         let (ours, theirs) = self.link.pair();
-        let wanted = Wanted { peer: peer(), name: self.name, resume, protocol: None };
+        let wanted = TlsPeer { peer: peer(), name: self.name, resume, protocol: None };
         let client = self.robot.borrow_mut().connect(&self.link, ours, &wanted).unwrap();
         let server = self.server.accept(&self.link, theirs).unwrap();
         let (at_client, at_server) = (Rc::new(RefCell::new(None)), Rc::new(RefCell::new(None)));
@@ -255,8 +255,8 @@ fn each_bad_certificate_has_its_class() {
     assert_eq!((kind, other), (UnknownAuthority, Refused), "{text}");
     assert!(text.contains("unknown_ca"), "{text}");
     let (mut client, mut server) = settings(&authority);
-    client.offer = Offer { ciphers: Selector::only(vec![0x1301]), ..Offer::default() };
-    server.offer = Offer { ciphers: Selector::only(vec![0x1303]), ..Offer::default() };
+    client.offer = TlsOffer { ciphers: Selector::only(vec![0x1301]), ..TlsOffer::default() };
+    server.offer = TlsOffer { ciphers: Selector::only(vec![0x1303]), ..TlsOffer::default() };
     let (kind, other, text) = kinds((client, server), name);
     assert_eq!((kind, other), (NothingInCommon, NothingInCommon), "{text}");
     // Without the check, all of these certificates do.
@@ -284,7 +284,7 @@ fn bytes_that_are_not_tls_are_called_so() {
     let bench = Bench::new(settings(&authority()));
     for answer in [&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], b"SSH-2.0-x\r\n", b""] {
         let (ours, mut theirs) = bench.link.pair();
-        let wanted = Wanted { peer: peer(), name: bench.name, resume: false, protocol: None };
+        let wanted = TlsPeer { peer: peer(), name: bench.name, resume: false, protocol: None };
         let mut conn = bench.robot.borrow_mut().connect(&bench.link, ours, &wanted).unwrap();
         let kind = Rc::new(RefCell::new(None));
         bench.link.spawn({

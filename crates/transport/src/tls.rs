@@ -4,7 +4,7 @@ use std::io;
 
 use polygraph_link::{Conn, Link};
 use polygraph_tls::failure::TlsFailure;
-use polygraph_tls::handshake::Wanted;
+use polygraph_tls::handshake::TlsPeer;
 
 use crate::Channel;
 
@@ -23,7 +23,7 @@ pub fn secure<L: Link>(
     link: &L,
     channel: Channel<L::Conn>,
     tls: &mut RobotTls,
-    wanted: &Wanted<'_>,
+    wanted: &TlsPeer<'_>,
 ) -> Result<Channel<L::Conn>, TlsFailure> {
     #[cfg(feature = "tls")]
     return Ok(Channel::Tls(Box::new(tls.connect(link, channel, wanted)?)));

@@ -72,11 +72,14 @@ fn is_refused(class: &str, robot: &str, server: &str, prepare: &[&str], says: &s
     write_workload(&sandbox, robot, server);
     let (done, figures) = run(&sandbox, "");
     assert_eq!((done.code(), figures["ok_xact.count"]), (Some(1), 0.0), "{class}: {done:?}");
-    let count = figures[&format!("errors.{class}.count")];
-    assert!(count > 10.0 && count == figures["errors.count"], "{class}: {count}: {done:?}");
+    let (failed, count) = (figures["err_xact.count"], figures[&format!("errors.{class}.count")]);
+    assert!(count > 10.0 && count == failed, "{class}: {count} of {failed}: {done:?}");
     let manifest = sandbox.read(sandbox.result().join("manifest.json"));
     let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
-    assert_eq!(manifest["verdict"]["limit"], "server", "{class}: {}", manifest["verdict"]);
+    // A busy machine may make the client late as well, which is no reason to blame anyone else for the errors.
+    let findings = manifest["verdict"]["findings"].as_array().unwrap();
+    let finding = findings.iter().find(|finding| finding["rule"] == "errors");
+    assert_eq!(finding.unwrap()["limit"], "server", "{class}: {}", manifest["verdict"]);
     let errors = sandbox.polygraph(&format!("lr {}", sandbox.result().join("client.log").display())).out;
     assert!(errors.contains(says), "{class}: {says}: {errors}");
 }

@@ -25,6 +25,7 @@ mod tls;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+pub use self::tls::plain_tls;
 use polygraph_addr::Addr;
 use polygraph_multiplex::Http2Settings;
 use polygraph_pgl::types::{

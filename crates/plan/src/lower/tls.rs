@@ -6,15 +6,28 @@ use polygraph_pgl::Workload;
 use polygraph_pgl::types::{Agent, SslWrap};
 use polygraph_tls::names;
 use polygraph_tls::pem::PemFile;
-use polygraph_tls::settings::{ClientTls, Identity, KeyKind, Offer, ServerTls};
+use polygraph_tls::settings::{ClientTls, Identity, KeyKind, ServerTls, TlsOffer};
 use polygraph_traffic::{Seed, Selector};
 
-use super::Lowering;
+use super::{Environment, LowerError, Lowering};
 
 /// Maximum number of sessions of a server with early data and without `session_cache`.
 const EARLY_SESSIONS: usize = 10_000;
 /// Maximum number of bytes of early data; requests without a body have far fewer.
 const EARLY_BYTES: u32 = 16 * 1024;
+
+/// The settings of robots and servers with a `SslWrap` that sets no field. Servers also accept HTTP/2.
+///
+/// # Errors
+/// If this program was built without TLS, or certificates cannot be made.
+pub fn plain_tls(environment: &dyn Environment, seed: Seed) -> Result<(ClientTls, ServerTls), LowerError> {
+    environment.tls().map_err(LowerError::Missing)?;
+    let mut found = Lowering { obstacles: Vec::new(), notes: Vec::new(), environment };
+    let wrap = SslWrap::default();
+    let (client, mut server) = (client(&wrap, &mut found), server(&wrap, seed, &mut found));
+    server.offer.alpn = ["h2", "http/1.1"].map(str::to_owned).into();
+    found.obstacles.pop().map_or(Ok((client, server)), Err)
+}
 
 /// The wraps of an agent with their probabilities.
 fn wraps<'a>(agent: &'a Agent, workload: &'a Workload) -> impl Iterator<Item = (&'a SslWrap, f64)> {
@@ -171,7 +184,7 @@ fn kinds(wrap: &SslWrap, found: &mut Lowering<'_>) -> Vec<(KeyKind, f64)> {
     all
 }
 
-fn offer(wrap: &SslWrap, found: &mut Lowering<'_>) -> Offer {
+fn offer(wrap: &SslWrap, found: &mut Lowering<'_>) -> TlsOffer {
     let mut versions = Vec::new();
     for (word, prob) in &wrap.protocols.items {
         match names::versions(word) {
@@ -196,7 +209,7 @@ fn offer(wrap: &SslWrap, found: &mut Lowering<'_>) -> Offer {
             Err(text) => found.wrong(format!("`groups`: {text}")),
         }
     }
-    Offer {
+    TlsOffer {
         versions: Selector::weighted(versions),
         ciphers: Selector::weighted(ciphers),
         groups,

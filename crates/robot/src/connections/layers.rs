@@ -7,7 +7,7 @@ use std::io;
 
 use polygraph_link::{Conn, Link, Nanos};
 use polygraph_stats::ErrorKind;
-use polygraph_tls::handshake::{Peer, Wanted};
+use polygraph_tls::handshake::{Peer, TlsPeer};
 use polygraph_transport::tls::{self, ClientConfigs, RobotTls};
 use polygraph_transport::{Channel, TunnelFailure, tunnel};
 use polygraph_wire::socks::SocksCredentials;
@@ -16,9 +16,9 @@ use rustc_hash::FxHashMap;
 
 use super::hop::Hop;
 use super::socks::through_socks;
+use crate::connections::counts;
 use crate::context::RobotContext;
 use crate::failure::{TransactionFailure, connect_error, tls_failure};
-use crate::record;
 
 /// The name of HTTP/2 over TLS among application protocols.
 const HTTP2: &str = "h2";
@@ -95,7 +95,7 @@ pub async fn add_layers<L: Link>(
         if cx.is_tunneled(hop) {
             let started = cx.now();
             let reply = tunnel::connect(&mut channel, authority, b"").await;
-            record::connect(cx, &reply, started);
+            counts::connect(cx, &reply, started);
             reply.map_err(|failure| no_tunnel(&failure))?;
         }
         let host = uri::host_port(authority.as_bytes()).and_then(|(host, _)| std::str::from_utf8(host).ok());
@@ -119,14 +119,14 @@ async fn secure<L: Link>(
         let mut robots = robots.borrow_mut();
         let tls = robots.of(cx)?;
         let resume = cx.draw_event(tls.settings().resumption);
-        let connected = tls::secure(&cx.link, channel, tls, &Wanted { peer, name, resume, protocol });
+        let connected = tls::secure(&cx.link, channel, tls, &TlsPeer { peer, name, resume, protocol });
         connected.map_err(|failure| tls_failure(&failure, &format!("with {name}")))?
     };
     if let Err(error) = tls::handshake(&mut secured).await {
         return Err(failed(cx, &error, name));
     }
     if let Some(facts) = secured.take_handshake() {
-        record::handshake(cx, &facts, started);
+        counts::handshake(cx, &facts, started);
         if let Some(protocol) = protocol
             && facts.alpn.as_deref() != Some(protocol.as_bytes())
         {
@@ -139,7 +139,7 @@ async fn secure<L: Link>(
 
 fn failed<L: Link>(cx: RobotContext<'_, L>, error: &io::Error, name: &str) -> TransactionFailure {
     if let Some(failure) = polygraph_tls::failure::TlsFailure::of(error) {
-        record::alert(cx, failure);
+        counts::alert(cx, failure);
         return tls_failure(failure, &format!("with {name}"));
     }
     let kind = match error.kind() {

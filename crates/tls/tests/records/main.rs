@@ -13,7 +13,7 @@ fn client_hello() -> Vec<u8> {
     use polygraph_link::Link;
     use polygraph_sim::VirtualLink;
     use polygraph_tls::client::ClientConfigs;
-    use polygraph_tls::handshake::Wanted;
+    use polygraph_tls::handshake::TlsPeer;
     use polygraph_tls::settings::ClientTls;
     use polygraph_traffic::Seed;
 
@@ -23,7 +23,7 @@ fn client_hello() -> Vec<u8> {
     let settings = Arc::new(ClientTls::default());
     let mut robot = ClientConfigs::default().robot(0, &settings, 0, &mut rng).unwrap();
     let peer = ("10.0.0.1:443".parse().unwrap(), None);
-    let wanted = Wanted { peer, name: "a.test", resume: true, protocol: None };
+    let wanted = TlsPeer { peer, name: "a.test", resume: true, protocol: None };
     let mut conn = robot.connect(&link, ours, &wanted).unwrap();
     link.spawn(async move { drop(conn.handshake().await) });
     link.run(polygraph_link::SECOND);

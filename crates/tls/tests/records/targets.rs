@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use polygraph_link::{Conn, Link, SECOND};
 use polygraph_sim::VirtualLink;
 use polygraph_tls::client::ClientConfigs;
-use polygraph_tls::handshake::Wanted;
+use polygraph_tls::handshake::TlsPeer;
 use polygraph_tls::server::{ServerConfigs, TlsServer};
 use polygraph_tls::settings::{ClientTls, KeyKind, ServerTls};
 use polygraph_tls::{make_authority, make_key};
@@ -37,7 +37,7 @@ pub fn records(data: &[u8]) {
     let settings = Arc::new(ClientTls { early_data: true, resumption: 1.0, ..ClientTls::default() });
     let mut robot = ClientConfigs::default().robot(0, &settings, 0, &mut rng).expect("usable settings");
     let peer = ("10.0.0.1:443".parse().expect("an address"), None);
-    let wanted = Wanted { peer, name: "a.test", resume: true, protocol: None };
+    let wanted = TlsPeer { peer, name: "a.test", resume: true, protocol: None };
     let client = robot.connect(&link, at_client, &wanted).expect("a name");
     for mut conn in [server, client] {
         link.spawn(async move {
