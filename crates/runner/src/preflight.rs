@@ -109,11 +109,15 @@ fn judge(
 /// A probe for each route of the robots: through every proxy, and to a server of each kind of robots without a proxy.
 fn routes(test: &Test, check: &PreflightCheck<'_>) -> Result<Vec<ProbeRoute>, Failure> {
     let (mut routes, mut known) = (Vec::new(), BTreeSet::new());
+    // What stands in for the servers has no TLS, so a device that uses TLS to them gets no answer from it.
+    let servers_use_tls = matches!(check.origins, OriginPlaces::Here(_))
+        && test.servers.iter().any(|servers| !servers.farm.tls.is_empty());
     for profile in test.robots.iter().filter(|profile| profile.count > 0) {
         let Some(server) = profile.origins.items().first().and_then(|&at| test.field.servers.get(at)) else {
             continue;
         };
-        for route in routes_of(profile, server, check)? {
+        for mut route in routes_of(profile, server, check)? {
+            route.probe.connects_only |= servers_use_tls;
             if routes.len() < MAX_PLACES && known.insert((route.probe.to, route.probe.authority.clone())) {
                 routes.push(route);
             }

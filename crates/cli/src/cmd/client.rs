@@ -157,6 +157,7 @@ impl Args {
     fn test(&self, settings: &RunSettings) -> Result<Test, Failure> {
         let path = DevicePath { proxy: self.proxy.as_deref(), surrogate: self.surrogate.as_deref() };
         if let Some(mut test) = self.workload.test(settings.global_seed, true)? {
+            self.robots.device_tls.apply(&mut test)?;
             path.apply(&mut test)?;
             apply_socks(self.socks_proxy.as_deref(), &mut test)?;
             return Ok(test);

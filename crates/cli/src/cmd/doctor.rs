@@ -233,8 +233,6 @@ impl Args {
             source: self.source.clone(),
             variant: VariantOptions::default(),
             share_worlds: None,
-            trust_ca: Vec::new(),
-            device_tls: None,
         };
         options.test(settings.global_seed, false)
     }

@@ -110,13 +110,14 @@ fn name_server(text: &str) -> Result<NameServer, String> {
 
 /// Options that a run with a fleet does not have: they are about a device or processes that this process starts. Those of clients and
 /// servers are passed on with --client_opt and --server_opt.
-const WITHOUT_FLEET: [&str; 51] = [
+const WITHOUT_FLEET: [&str; 54] = [
     "accept_foreign_msgs",
     "addresses",
     "cool_phase",
     "credentials",
     "device",
     "device_opt",
+    "device_tls",
     "dhr",
     "dns",
     "dump",
@@ -156,7 +157,9 @@ const WITHOUT_FLEET: [&str; 51] = [
     "stats_cycle",
     "store_working_set",
     "timer_quantum",
+    "tls",
     "tmp_loc",
+    "trust_ca",
     "unique_world",
     "verb_lvl",
     "workers",

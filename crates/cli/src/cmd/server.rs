@@ -71,7 +71,7 @@ pub fn run(args: Args) -> Done {
     settings.announce_engine(notify);
     let mut test = match args.workload.test(settings.global_seed, true)? {
         Some(test) => test,
-        None => args.test(),
+        None => args.test()?,
     };
     // The addresses go with this value.
     let _added =
@@ -117,7 +117,10 @@ pub fn run(args: Args) -> Done {
 
 impl Args {
     /// The test that options describe.
-    fn test(&self) -> Test {
+    ///
+    /// # Errors
+    /// If servers cannot use TLS.
+    fn test(&self) -> Result<Test, Failure> {
         let listen = self.listen.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::UNSPECIFIED, self.port)));
         let schedule = Schedule::classic(self.common.goal.unwrap_or_default(), None);
         let (think, sizes) = (self.xact_think.0.clone(), self.replies.rep_sz.clone());

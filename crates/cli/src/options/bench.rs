@@ -68,7 +68,8 @@ impl BenchOptions {
         settings: &RunSettings,
         schedule: impl FnOnce() -> Schedule,
     ) -> Result<Test, Failure> {
-        if let Some(test) = self.workload.test(settings.global_seed, false)? {
+        if let Some(mut test) = self.workload.test(settings.global_seed, false)? {
+            self.robots.device_tls.apply(&mut test)?;
             return Ok(test);
         }
         let parts = TestParts {

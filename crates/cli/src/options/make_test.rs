@@ -7,11 +7,11 @@ use std::sync::Arc;
 use polygraph_origin::ServerProfile;
 use polygraph_pgl::compile;
 use polygraph_pgl::render::Style;
-use polygraph_plan::{BenchNeeds, Endpoint, Schedule, ServerGroup, Test, TestShare, lower};
+use polygraph_plan::{BenchNeeds, Endpoint, Schedule, ServerGroup, Test, TestShare, lower, plain_tls};
 use polygraph_robot::{Field, Load, Profile, Rules, Server, Verify};
 use polygraph_runner::Failure;
 use polygraph_runner::environment::{Machine, WorkloadLoader};
-use polygraph_tls::pem::PemFile;
+use polygraph_tls::settings::{ClientTls, ServerTls};
 use polygraph_traffic::{Behavior, Catalog, ContentKind, Distr, PopModel, Seed, Selector};
 
 use super::values::resolve;
@@ -87,17 +87,21 @@ pub fn of_options(
         lifetime: options.xact_lifetime.0.map(Distr::Const),
         ..Profile::plain("robots", options.robots as usize, load, behavior)
     };
-    let robots = Profile { proxies, ..robots };
+    let device_tls = &options.device_tls;
+    let robots_use_tls = common.tls || device_tls.device_tls == Some(true);
+    let tls = robots_use_tls.then(|| plain(global_seed)).transpose()?;
+    let (client_tls, server_tls) = tls.unzip();
+    let robots = Profile { proxies, tls: client_tls.map(Selector::only).unwrap_or_default(), ..robots };
     let origin = parts.origin.map(|authority| {
         // A proxy resolves the origin's name, which this host need not know.
         let addresses = match parts.proxy {
             Some(_) => Vec::new(),
             None => vec![resolve(authority)?],
         };
-        Ok(Server { authority: authority.to_owned(), addresses, direct: 0, tls: false })
+        Ok(Server { authority: authority.to_owned(), addresses, direct: 0, tls: common.tls })
     });
     let known = parts.sizes.is_some();
-    Ok(Test {
+    let mut test = Test {
         name: parts.name.to_owned(),
         robots: vec![Arc::new(robots)],
         field: Arc::new(Field {
@@ -107,7 +111,7 @@ pub fn of_options(
             verify: if known { Verify::Full } else { Verify::Bytes },
             ..field(global_seed, parts.sizes)
         }),
-        servers: servers(common, parts.listen, parts.server_think),
+        servers: servers(common, parts.listen, parts.server_think, server_tls.filter(|_| common.tls)),
         classic: true,
         schedule: parts.schedule,
         launch_window: options.launch_win.0.unwrap_or(0.0),
@@ -117,22 +121,34 @@ pub fn of_options(
         notes: Vec::new(),
         device_tls: None,
         share: TestShare::default(),
-    })
+    };
+    device_tls.apply(&mut test)?;
+    Ok(test)
+}
+
+/// The TLS settings of robots and servers, if options say no more than that they use it.
+fn plain(seed: u64) -> Result<(Arc<ClientTls>, Arc<ServerTls>), Failure> {
+    let made = plain_tls(&Machine, Seed(seed)).map_err(|e| Failure::usage(format!("--tls: {e}")))?;
+    Ok((Arc::new(made.0), Arc::new(made.1)))
 }
 
 /// The server side of a test that options describe. Servers do not know the robots.
+///
+/// # Errors
+/// If servers cannot use TLS.
 pub fn servers_of_options(
     common: &CommonOptions,
     listen: Vec<SocketAddr>,
     think: Option<Distr>,
     sizes: Distr,
     schedule: Schedule,
-) -> Test {
-    Test {
+) -> Result<Test, Failure> {
+    let tls = if common.tls { Some(plain(common.global_rng_seed)?.1) } else { None };
+    Ok(Test {
         name: "command line".into(),
         robots: Vec::new(),
         field: Arc::new(field(common.global_rng_seed, Some(sizes))),
-        servers: servers(common, listen, think),
+        servers: servers(common, listen, think, tls),
         classic: true,
         schedule,
         launch_window: 0.0,
@@ -142,7 +158,7 @@ pub fn servers_of_options(
         notes: Vec::new(),
         device_tls: None,
         share: TestShare::default(),
-    }
+    })
 }
 
 /// What both sides agree on: one type of content, see [`Catalog::classic`].
@@ -164,7 +180,12 @@ fn field(global_seed: u64, sizes: Option<Distr>) -> Field {
 }
 
 /// The servers of a test that options describe.
-fn servers(common: &CommonOptions, listen: Vec<SocketAddr>, think: Option<Distr>) -> Vec<ServerGroup> {
+fn servers(
+    common: &CommonOptions,
+    listen: Vec<SocketAddr>,
+    think: Option<Distr>,
+    tls: Option<Arc<ServerTls>>,
+) -> Vec<ServerGroup> {
     let kinds = kinds(&Catalog::classic(Seed(0), Distr::Const(0.0)));
     let farm = ServerProfile {
         think,
@@ -172,6 +193,7 @@ fn servers(common: &CommonOptions, listen: Vec<SocketAddr>, think: Option<Distr>
         // Devices may speak another version to servers than robots to them.
         http2: Some(common.http2()),
         requests_per_connection: common.pconn_use_lmt.clone(),
+        tls: tls.map(Selector::only).unwrap_or_default(),
         ..ServerProfile::plain("servers", kinds)
     };
     let site = |listen| Endpoint { listen, names: Vec::new() };
@@ -234,31 +256,7 @@ impl ConfigOptions {
     pub fn test(&self, global_seed: u64, share_worlds: bool) -> Result<Option<Test>, Failure> {
         let Some(file) = &self.config else { return Ok(None) };
         let sharing = (self.share_worlds, share_worlds);
-        let mut test = of_workload(file, &self.source, self.variant, sharing, global_seed)?;
-        self.set_tls(&mut test).map_err(Failure::usage)?;
-        Ok(Some(test))
-    }
-
-    /// Applies the options about TLS.
-    fn set_tls(&self, test: &mut Test) -> Result<(), String> {
-        let mut authorities = Vec::new();
-        for path in &self.trust_ca {
-            let problem = |text: String| format!("--trust_ca {}: {text}", path.display());
-            let text = std::fs::read_to_string(path).map_err(|e| problem(e.to_string()))?;
-            let mut found = PemFile::parse(&text).map_err(problem)?.certificates;
-            if found.is_empty() {
-                return Err(problem("no certificate in it (BEGIN CERTIFICATE)".to_owned()));
-            }
-            authorities.append(&mut found);
-        }
-        if !authorities.is_empty() {
-            test.trust(&authorities).map_err(|text| format!("--trust_ca: {text}"))?;
-        }
-        if self.device_tls == Some(true) && test.robots.iter().any(|profile| profile.tls.is_empty()) {
-            return Err("--device_tls: the robots of the workload need `ssl_wraps`".to_owned());
-        }
-        test.device_tls = self.device_tls;
-        Ok(())
+        of_workload(file, &self.source, self.variant, sharing, global_seed).map(Some)
     }
 }
 

@@ -17,6 +17,7 @@ pub mod make_test;
 pub mod robots;
 pub mod servers;
 pub mod service;
+pub mod tls;
 pub mod values;
 pub mod working_set;
 pub mod workload;
@@ -32,6 +33,7 @@ pub use self::robots::{
     AddressOptions, PreflightOptions, RobotOptions, RobotToleranceOptions, ShareOptions, SyncOptions,
 };
 pub use self::servers::{ReplyOptions, ToleranceOptions};
+pub use self::tls::DeviceTlsOptions;
 pub use self::values::Optional;
 pub use self::working_set::WorkingSetOptions;
 pub use self::workload::{ConfigOptions, SourceOptions, VariantOptions};

@@ -12,6 +12,7 @@ use polygraph_runner::{AddressMode, Failure, addresses};
 use polygraph_stats::Side;
 use polygraph_traffic::Popularity;
 
+use super::DeviceTlsOptions;
 use super::values::{
     LocalAddressList, Optional, TimeOfDay, address_mode, local_addresses, optional_rate, optional_time,
     patience, ports, preflight_timeout, time_of_day, tmp_loc, whole, yes_no,
@@ -58,6 +59,8 @@ pub struct RobotOptions {
     /// User name and password with which robots answer challenges of proxies and servers
     #[arg(long, value_name = "NAME:PASSWORD", conflicts_with = "config")]
     pub credentials: Option<String>,
+    #[command(flatten)]
+    pub device_tls: DeviceTlsOptions,
     /// Maximum number of open connections; a request that needs one more fails. Default: as many as the limit of file
     /// descriptors allows
     #[arg(long, value_name = "N", value_parser = whole(1..=u32::MAX))]

@@ -1,7 +1,5 @@
 //! Options that name a workload file and change it.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use polygraph_pgl::render::Style;
 use polygraph_pgl::{Compat, Options, Workload, compile};
@@ -79,13 +77,6 @@ pub struct ConfigOptions {
     /// objects that they know from robots
     #[arg(long, value_name = "yes|no", value_parser = yes_no, requires = "config")]
     pub share_worlds: Option<bool>,
-    /// Robots also trust the authorities in this file (PEM), and check certificates: for a device that issues the certificates of
-    /// the servers itself (repeatable)
-    #[arg(long, value_name = "FILE", requires = "config")]
-    pub trust_ca: Vec<PathBuf>,
-    /// Robots use TLS to the device. Default: to a surrogate if the servers have TLS, and not to a proxy
-    #[arg(long, value_name = "yes|no", value_parser = yes_no, requires = "config")]
-    pub device_tls: Option<bool>,
 }
 
 /// A workload file for commands that compute addresses and names.
