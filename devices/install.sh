@@ -4,7 +4,7 @@
 # Packages that are there already, and their services, are left alone.
 set -eu
 
-programs='squid:squid trafficserver:traffic_server varnish:varnishd nginx:nginx haproxy:haproxy chromium:chromium iproute2:tc iptables:iptables nftables:nft ethtool:ethtool iputils-ping:ping iperf3:iperf3 tmux:tmux nats-server:nats-server openssh-server:sshd dante-server:danted microsocks:microsocks'
+programs='hitch:hitch caddy:caddy nghttp2-client:h2load trafficserver:traffic_server varnish:varnishd nginx:nginx haproxy:haproxy chromium:chromium iproute2:tc iptables:iptables nftables:nft ethtool:ethtool iputils-ping:ping iperf3:iperf3 tmux:tmux nats-server:nats-server openssh-server:sshd dante-server:danted microsocks:microsocks'
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
 missing=
@@ -13,6 +13,8 @@ for pair in $programs; do
 done
 # A library has no program; it belongs to the Python of the system.
 /usr/bin/python3 -I -c 'import prometheus_client' 2>/dev/null || missing="$missing python3-prometheus-client"
+# Interception of TLS needs a Squid with OpenSSL; this package takes the place of `squid`.
+squid -v 2>/dev/null | grep -q with-openssl || missing="$missing squid-openssl"
 [ -n "$missing" ] || exit 0
 
 command -v apt-get >/dev/null || { echo "install these, the tests need them:$missing" >&2; exit 1; }

@@ -173,7 +173,8 @@ impl LogFormat {
         };
         let bytes = match column(self.bytes_column)? {
             b"-" => 0,
-            digits => std::str::from_utf8(digits).ok()?.parse().ok()?,
+            // In JSON, a comma follows.
+            digits => std::str::from_utf8(digits).ok()?.trim_end_matches(',').parse().ok()?,
         };
         // A line that is not a proper request may end before that column.
         let selected = self.plain.as_ref().and_then(|plain| Some((plain, column(plain.column)?)));

@@ -139,9 +139,17 @@ impl Device {
         })
     }
 
-    /// The path of a program of this device.
+    /// The path of a program of this device, from its own package.
     pub(crate) fn program(&self, program: &str) -> Result<PathBuf> {
-        let Kind::Program { spec, directory, .. } = &self.kind else { return Ok(program.into()) };
+        match &self.kind {
+            Kind::Builtin => Ok(program.into()),
+            Kind::Program { spec, .. } => self.program_of(program, spec.package.as_deref()),
+        }
+    }
+
+    /// The path of a program of this device, which is in this Debian package.
+    pub(crate) fn program_of(&self, program: &str, package: Option<&str>) -> Result<PathBuf> {
+        let Kind::Program { directory, .. } = &self.kind else { return Ok(program.into()) };
         let found = if program.contains('/') {
             let path = directory.as_ref().map_or_else(|| program.into(), |place| place.join(program));
             path.is_file().then_some(path)
@@ -153,7 +161,7 @@ impl Device {
         found.ok_or_else(|| Error::Missing {
             device: self.name.clone(),
             program: program.into(),
-            remedy: match &spec.package {
+            remedy: match package {
                 Some(package) => format!("on Debian: apt-get install {package}"),
                 None => "install it, or correct its device.toml".into(),
             },
@@ -269,7 +277,7 @@ mod tests {
     #[test]
     fn what_is_not_there_is_named() {
         let error = Device::find("squib").unwrap_err().to_string();
-        assert!(error.contains("`squib`") && error.contains("squid, trafficserver, varnish"), "{error}");
+        assert!(error.contains("`squib`") && error.contains("squid, squid-bump, trafficserver"), "{error}");
         let text = "summary='s'\nrole='forward'\nprogram='no-such-program'\npackage='pack'\nversion=[]\nargs=[]\n\
             [log]\nfile='l'\nresult_column=1\nbytes_column=2\n";
         let device = assemble("d", None, |_| Some(text.into())).unwrap();

@@ -37,6 +37,8 @@ pub(crate) struct Rendered {
     pub prepare: Option<Vec<String>>,
     /// Arguments of the logger.
     pub logger: Vec<String>,
+    /// Arguments of the program in front, if there is one.
+    pub front: Option<Vec<String>>,
     /// Arguments of the flush command.
     pub flush: Vec<String>,
     /// Files to remove after the end.
@@ -71,10 +73,15 @@ pub(crate) fn render(
         Some(prepare) if renderer.holds(&prepare.when)? => Some(renderer.all("prepare", &prepare.args)?),
         _ => None,
     };
+    let front = match &spec.front {
+        Some(front) if renderer.holds(&front.when)? => Some(renderer.all("front", &front.args)?),
+        _ => None,
+    };
     let rendered = Rendered {
         files,
         args: renderer.all("args", &spec.args)?,
         prepare,
+        front,
         logger: spec
             .logger
             .iter()

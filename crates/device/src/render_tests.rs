@@ -29,7 +29,8 @@ fn rendered(device: &str, params: &Params) -> Result<Rendered, String> {
 /// One text of all files and command lines.
 fn all(rendered: &Rendered) -> String {
     let mut text: String = rendered.files.iter().map(|(name, text)| format!("== {name}\n{text}")).collect();
-    for words in [&rendered.args, &rendered.logger, &rendered.flush] {
+    let front = rendered.front.clone().unwrap_or_default();
+    for words in [&rendered.args, &rendered.logger, &rendered.flush, &front] {
         text += &format!("$ {}\n", words.join(" "));
     }
     text
@@ -111,6 +112,15 @@ fn parameters_reach_their_places() {
                 "-w /work/access.log",
             ],
         ),
+        (
+            "varnish",
+            &Params { options: option("cert", "/c.pem").options, ..origins() },
+            &[
+                "-a /work/varnish.sock,PROXY",
+                "$ --frontend=[127.0.0.1]:3128 --backend=/work/varnish.sock",
+                "/work/cert\n",
+            ],
+        ),
         ("varnish", &behind_disk, &["-s file,/work/store/store,1073741824", "thread_pools=2"]),
         (
             "nginx",
@@ -174,6 +184,8 @@ fn what_is_not_asked_for_is_not_there() {
         ("nginx-forward", Params::default(), "resolver"),
         ("nginx", Params { options: option("cache", "off").options, ..origins() }, "proxy_cache"),
         ("nginx", Params { options: option("reload", "ignore").options, ..origins() }, "proxy_cache_bypass"),
+        ("varnish", origins(), "--frontend"),
+        ("varnish", origins(), "http2"),
         ("varnish", Params { options: option("reload", "ignore").options, ..origins() }, "hash_always_miss"),
         ("haproxy", origins(), "group"),
     ] {
@@ -208,12 +220,29 @@ fn what_a_device_cannot_do_is_refused() {
         ("squid", dns, "squid.conf: Squid asks DNS servers at port 53 only: give it hosts instead"),
         ("squid", aufs, "workers cannot share an aufs store"),
         ("squid", option("store_type", "ufs"), "`store_type` must be aufs or rock, not `ufs`"),
-        ("squid", option("speed", "1"), "no setting `speed`; its own settings are: store_type"),
+        ("squid", option("speed", "1"), "no setting `speed`; its own settings are: cert, store_type"),
         ("trafficserver", option("speed", "1"), "its own settings are: none"),
         ("haproxy", Params { options: option("endings", ".a,.b,.c").options, ..origins() }, "divided evenly"),
+        ("trafficserver-surrogate", origins(), "it has one origin server, and the test has 2"),
+        ("squid-bump", Params::default(), "an authority is necessary"),
         ("haproxy-proxies", Params::default(), "name the proxies behind it"),
     ] {
         let error = rendered(device, &params).unwrap_err();
         assert!(error.contains(part), "{device}: {error}");
+    }
+}
+
+#[test]
+fn the_configuration_of_caddy_is_json() {
+    for (name, value) in [("balance", "random"), ("http2", "both"), ("cert", "/c.pem"), ("origin_tls", "yes")]
+    {
+        let params = Params { options: option(name, value).options, ..origins() };
+        let rendered = rendered("caddy", &params).unwrap();
+        let text = &rendered.files[0].1;
+        let config: serde_json::Value = serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"));
+        let server = &config["apps"]["http"]["servers"]["bench"];
+        assert_eq!(server["listen"][0], "127.0.0.1:3128", "{text}");
+        let upstreams = &server["routes"][0]["handle"][0]["upstreams"];
+        assert_eq!(upstreams[1]["dial"], "[::1]:82", "{text}");
     }
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, BufReader, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
@@ -22,7 +23,7 @@ use crate::params::Params;
 use crate::ports::{is_listening, resolve_port};
 use crate::process::{Process, ProcessEnd, ProcessEnvironment, run};
 use crate::render::{RenderContext, Rendered, render};
-use crate::spec::Spec;
+use crate::spec::{Front, Spec};
 use crate::unix_user::UnixUser;
 use crate::usage::Usage;
 
@@ -60,6 +61,7 @@ struct Program {
     path: PathBuf,
     main: Option<Process>,
     logger: Option<Process>,
+    front: Option<Process>,
     /// Processor seconds of processes that were stopped.
     before: f64,
     /// How many requests at the start of its log do not count.
@@ -161,7 +163,7 @@ impl RunningDevice {
     pub fn is_up(&self) -> bool {
         match &self.kind {
             Kind::Builtin(builtin) => builtin.is_up(),
-            Kind::Program(program) => program.main.as_ref().is_some_and(|main| !main.has_ended()),
+            Kind::Program(program) => program.is_up(),
         }
     }
 
@@ -305,7 +307,7 @@ impl Program {
         let rendered = render(device.name(), spec, templates, params, &context)?;
         let environment = ProcessEnvironment { work: work.path().into(), user, descriptors };
         let (device, spec, _directories) = (device.clone(), spec.clone(), (work, store, claim));
-        let (main, logger) = (None, None);
+        let (main, logger, front) = (None, None, None);
         Ok(Program {
             device,
             spec,
@@ -315,6 +317,7 @@ impl Program {
             path,
             main,
             logger,
+            front,
             before: 0.0,
             overlooked: 0,
             _directories,
@@ -377,7 +380,13 @@ impl Program {
         }
         let mut main = Process::start(&self.path, &self.rendered.args, &self.environment, "program")?;
         let address = self.context.address;
-        let ready = main.wait_until(START_TIMEOUT, |pid| is_listening(pid, address));
+        let ready = match self.active_front() {
+            None => main.wait_until(START_TIMEOUT, |pid| is_listening(pid, address)),
+            Some((front, _)) => {
+                let socket = self.context.work.join(&front.socket);
+                main.wait_until(START_TIMEOUT, |_| UnixStream::connect(&socket).is_ok())
+            }
+        };
         if let Err(problem) = ready {
             main.stop();
             self.remove_leftovers();
@@ -385,11 +394,33 @@ impl Program {
         }
         thread::sleep(Duration::from_secs_f64(self.spec.settle_s));
         self.main = Some(main);
-        if let Err(error) = self.start_logger() {
+        if let Err(error) = self.start_logger().and_then(|()| self.start_front()) {
             self.halt();
             return Err(error);
         }
         Ok(())
+    }
+
+    /// The program in front, if one runs with these parameters, and its arguments.
+    fn active_front(&self) -> Option<(&Front, &[String])> {
+        self.spec.front.as_ref().zip(self.rendered.front.as_deref())
+    }
+
+    fn start_front(&mut self) -> Result<()> {
+        let Some((front, args)) = self.active_front() else { return Ok(()) };
+        let path = self.device.program_of(&front.program, front.package.as_deref())?;
+        let mut process = Process::start(&path, args, &self.environment, "front")?;
+        let address = self.context.address;
+        process
+            .wait_until(START_TIMEOUT, |pid| is_listening(pid, address))
+            .map_err(|problem| self.failed(problem, "front"))?;
+        self.front = Some(process);
+        Ok(())
+    }
+
+    fn is_up(&self) -> bool {
+        let is_up = |process: &Option<Process>| process.as_ref().is_some_and(|process| !process.has_ended());
+        is_up(&self.main) && (self.rendered.front.is_none() || is_up(&self.front))
     }
 
     fn start_logger(&mut self) -> Result<()> {
@@ -406,6 +437,11 @@ impl Program {
 
     fn halt(&mut self) -> ProcessEnd {
         let mut end = ProcessEnd { early: None, killed: false };
+        // Without it, no more requests come.
+        let front = self.front.take().map(|mut front| {
+            self.before += front.usage().cpu_seconds;
+            front.stop()
+        });
         if let Some(mut main) = self.main.take() {
             if !main.has_ended() {
                 thread::sleep(Duration::from_secs_f64(self.spec.log.delay_s));
@@ -419,11 +455,11 @@ impl Program {
             logger.stop();
         }
         self.remove_leftovers();
-        end
+        ProcessEnd { early: end.early.or(front.and_then(|front| front.early)), ..end }
     }
 
     fn kill(&mut self) {
-        for mut process in self.main.take().into_iter().chain(self.logger.take()) {
+        for mut process in self.front.take().into_iter().chain(self.main.take()).chain(self.logger.take()) {
             self.before += process.usage().cpu_seconds;
             process.reap();
         }
@@ -445,7 +481,11 @@ impl Program {
 
     fn usage(&self) -> Usage {
         let ended = Usage { cpu_seconds: self.before, ..Usage::default() };
-        self.main.iter().chain(&self.logger).fold(ended, |sum, process| sum.plus(&process.usage()))
+        self.main
+            .iter()
+            .chain(&self.logger)
+            .chain(&self.front)
+            .fold(ended, |sum, process| sum.plus(&process.usage()))
     }
 
     fn counts(&self) -> Result<AccessCounts> {
@@ -460,7 +500,7 @@ impl Program {
     }
 
     fn keep(&self, directory: &Path) -> Result<()> {
-        let outputs = ["prepare", "program", "logger", "flush"];
+        let outputs = ["prepare", "program", "logger", "front", "flush"];
         let outputs = outputs.iter().flat_map(|name| [format!("{name}.out"), format!("{name}.err")]);
         let configs = self.rendered.files.iter().map(|(name, _)| name.clone());
         let logs = self.spec.messages.iter().chain([&self.spec.log.file]).cloned();

@@ -60,6 +60,8 @@ pub struct Spec {
     pub prepare: Option<Prepare>,
     /// A second program, which writes the access log.
     pub logger: Option<Logger>,
+    /// A program between robots and the first one.
+    pub front: Option<Front>,
     /// A command that empties the store of the running device. Without it, the device is restarted with an empty
     /// store.
     pub flush: Option<Flush>,
@@ -96,6 +98,22 @@ pub struct Logger {
     pub args: Vec<String>,
     /// The logger is ready when it has mapped a file whose path contains this text.
     pub maps: String,
+}
+
+/// A program that robots connect to instead of the first one, for example because it terminates TLS.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Front {
+    /// An expression over the parameters; the program runs if it is true.
+    pub when: String,
+    /// The program.
+    pub program: String,
+    /// The Debian package that contains it.
+    pub package: Option<String>,
+    /// Arguments that start it in the foreground, listening at the address of the device.
+    pub args: Vec<String>,
+    /// The socket of the Unix domain in the work directory at which the first program then listens.
+    pub socket: String,
 }
 
 /// A command that empties the store of the running device.

@@ -131,11 +131,14 @@ fn devices_are_listed_with_their_versions() {
     let expected = [
         ["builtin", "forward"],
         ["squid", "forward"],
+        ["squid-bump", "forward"],
         ["trafficserver", "forward"],
+        ["trafficserver-surrogate", "surrogate"],
         ["varnish", "surrogate"],
         ["nginx", "surrogate"],
         ["nginx-forward", "forward"],
         ["haproxy", "balancer"],
+        ["caddy", "balancer"],
         ["haproxy-proxies", "forward"],
     ];
     assert_eq!(roles, expected, "{}", done.out);
