@@ -5,7 +5,7 @@
 # Whatever cannot be made on this machine is named at the end, with what it lacks.
 set -eu
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
-work=$TARGET/dist
+work=$TARGET/packages
 skipped=$(mktemp)
 trap 'rm -f "$skipped"' EXIT
 rm -rf dist "$work"
