@@ -96,6 +96,7 @@ fn every_workload_compiles_with_its_parameters_and_names_them_without() {
     check("webaxe-1.pg", &format!("{pairs} FillRate=50/sec ProxyCacheSize=17GB WSS=100MB"));
     check("webaxe-3.pg", webaxe);
     check("webaxe-4.pg", WEBAXE_4);
+    check("polymix-2026.pg", WEBAXE_4);
     check("srvlb-l4-4.pg", &format!("{balancer} {vip}"));
     check("nolb-l4-4.pg", balancer);
     check("srvlb-l7-4.pg", &format!("{balancer} {vip}"));
@@ -118,6 +119,7 @@ fn the_list_above_is_complete() {
         "polyfill-2.pg",
         "polymix-1.pg",
         "polymix-2.pg",
+        "polymix-2026.pg",
         "polymix-3.pg",
         "polymix-4.pg",
         "pxylb-4.pg",
@@ -255,6 +257,7 @@ fn runs_take_as_long_as_the_headers_say() {
     check("polymix-3.pg", POLYMIX_3, "11 hours and 34 minutes plus the fill", 694.0);
     check("polymix-4.pg", POLYMIX_4, "10 hours and 20 minutes plus the fill", 620.0);
     check("webaxe-4.pg", WEBAXE_4, "10 hours and 20 minutes plus the fill", 620.0);
+    check("polymix-2026.pg", WEBAXE_4, "10 hours and 20 minutes plus the fill", 620.0);
     check("srvlb-l4-4.pg", hosts, "two and a half hours", 150.0);
     check("nolb-l4-4.pg", no_balancer, "two and a half hours", 150.0);
     check("srvlb-l7-4.pg", hosts, "two hours", 120.0);
@@ -278,6 +281,7 @@ fn versions_of_http_are_those_of_the_originals() {
         let expected = match name {
             "simple.pg" => 0,
             "correctness.pg" => 0,
+            "polymix-2026-guts.pg" => 0,
             _ => agents - copies,
         };
         assert_eq!(versions, expected, "{name}");

@@ -38,6 +38,10 @@ fn run(workload: &str, scale: u32, device: &str, settings: &[&str]) -> Run {
             settings.join(" ")
         );
         let sandbox = Sandbox::new();
+        if device.contains("certs/") {
+            let made = sandbox.polygraph("certs --key_type ECDSA-P256 --name site.bench.tst");
+            assert_eq!(made.code(), Some(0), "{made:?}");
+        }
         let done = sandbox.polygraph(&words);
         (sandbox, done)
     });
@@ -160,6 +164,29 @@ fn webaxe_4_through_varnish() {
 #[test]
 fn webaxe_4_through_nginx() {
     webaxe_4("nginx");
+}
+
+#[test]
+fn polymix_2026_through_nginx() {
+    let run = run(
+        "polymix-2026",
+        1200,
+        "nginx --device_opt http2=on --device_opt cert=certs/all.pem --device_opt origin_tls=yes",
+        &[
+            "TheBench.client_side.addr_space=['127.115.0-123.1-250']",
+            "TheBench.server_side.hosts=['127.115.191.1-2:PORT']",
+            "TheBench.proxy_side.hosts=['site.bench.tst:PORT']",
+            "TheBench.peak_req_rate=60/sec",
+            "FillRate=60/sec",
+            "ProxyCacheSize=600MB",
+            "WSS=20MB",
+        ],
+    );
+    run.agrees();
+    run.stores(25.0);
+    // Nearly all robots speak HTTP/2, and all use TLS.
+    assert!(run.client["version.2.size.count"] > 0.8 * run.client["ok_xact.count"], "{}", run.out);
+    assert_eq!(run.client["ssl.rptm.count"], run.client["ok_xact.count"], "{}", run.out);
 }
 
 /// The settings of a test of balancers with servers at these addresses.

@@ -119,6 +119,7 @@ pub const STANDARD: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     ("webaxe-4.pg", WEBAXE_4),
+    ("polymix-2026.pg", WEBAXE_4),
 ];
 
 const POLYMIX_3: &[(&str, &str)] = &[
