@@ -66,7 +66,12 @@ impl From<crate::message::MessageError> for Fault {
 /// What an error of `h2` means.
 pub fn of_h2(error: h2::Error) -> io::Error {
     if error.is_io() {
-        return error.into_io().unwrap_or_else(|| io::ErrorKind::Other.into());
+        let error = error.into_io().unwrap_or_else(|| io::ErrorKind::Other.into());
+        // What `h2` calls a broken pipe is the end of the connection in the middle of a stream: the peer closed it.
+        return match error.kind() {
+            io::ErrorKind::BrokenPipe => io::Error::new(io::ErrorKind::ConnectionReset, error),
+            _ => error,
+        };
     }
     let reason = error.reason().unwrap_or(Reason::INTERNAL_ERROR);
     let kind = match (error.is_remote(), reason) {
