@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use polygraph_link::{Conn, ConnectError, IdleState, Link, Nanos};
+use polygraph_link::{Conn, ConnectError, IdleState, Link, Nanos, NoDatagrams};
 use proptest::prelude::*;
 
 use crate::config::ProxyConfig;
@@ -18,6 +18,7 @@ pub struct NoLink;
 
 impl Link for NoLink {
     type Conn = NoConn;
+    type Datagrams = NoDatagrams;
 
     fn now(&self) -> Nanos {
         Nanos::ZERO
@@ -52,6 +53,10 @@ impl Link for NoLink {
         _: impl FnMut(&[u8]) -> Option<R>,
     ) -> io::Result<R> {
         Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn connect_datagrams(&self, _: Option<IpAddr>, _: SocketAddr) -> Result<NoDatagrams, ConnectError> {
+        Err(ConnectError::Refused(io::ErrorKind::Unsupported))
     }
 
     fn spawn(&self, _: impl Future<Output = ()> + 'static) {}

@@ -19,7 +19,7 @@
 //! * [`worker`], [`loop_driver`]: a loop on real sockets, and what every loop does besides its traffic.
 //! * [`live_counters`]: counters that the coordinator reads while a loop runs.
 //! * [`pacing`]: converts the factors of a phase to the pace of robots.
-//! * [`net`], [`loop_state`], [`socket`], [`datagram`], [`listen`], [`ports`], [`poller`]: the
+//! * [`net`], [`loop_state`], [`socket`], [`datagram`], [`udp`], [`listen`], [`ports`], [`poller`]: the
 //!   [`Link`](polygraph_link::Link) over real sockets.
 //! * [`proxy`]: the built-in proxy on sockets.
 //! * [`timers`], [`deadlines`]: timers finer than a millisecond, and deadlines of connections.
@@ -79,6 +79,7 @@ pub mod socket;
 pub mod timeline;
 pub mod timers;
 pub mod transaction_samples;
+pub mod udp;
 pub mod worker;
 
 pub use event_loop::{Engine, EngineChoice};

@@ -22,6 +22,7 @@ use crate::polled_socket::PolledSocket;
 use crate::ports::Ports;
 use crate::socket::{Socket, SocketIo};
 use crate::timers::{self, Timers};
+use crate::udp::UdpSocket;
 
 /// How many other ports are tried if a bound explicit port is useless, because a connection between the same two
 /// addresses uses it or is in TIME_WAIT.
@@ -88,10 +89,21 @@ impl Net {
         &self.0.state
     }
 
+    /// Binds a UDP socket to its local address and, if ports are explicit, to a port of the range. Unlike those of TCP, ports of UDP
+    /// must never be shared: replies of the same peer could not be told apart.
+    fn bind_datagrams(&self, fd: &OwnedFd, from: Option<IpAddr>, to: SocketAddr) -> Result<(), ConnectError> {
+        match (&self.0.ports, from) {
+            (Some(ports), from) => bind_in_turn(ports, fd, from.unwrap_or(unspecified(to))),
+            (None, Some(from)) => match rustix::net::bind(fd, &SocketAddr::new(from, 0)) {
+                Err(Errno::ADDRINUSE) => Err(ConnectError::NoPort),
+                bound => bound.map_err(binding),
+            },
+            (None, None) => Ok(()),
+        }
+    }
+
     /// Binds the socket to its local address and, if ports are explicit, to a port of the range.
     fn bind(&self, fd: &OwnedFd, from: Option<IpAddr>, to: SocketAddr) -> Result<(), ConnectError> {
-        let any: IpAddr =
-            if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         let Some(ports) = &self.0.ports else {
             let Some(from) = from else { return Ok(()) };
             // The system chooses the port at connect, when the peer is known, so one local address allows for more
@@ -101,17 +113,27 @@ impl Net {
         };
         // Without this option a port could not be used while an earlier connection of it is in TIME_WAIT.
         sockopt::set_socket_reuseaddr(fd, true).map_err(binding)?;
-        let bound = ports.bind(from.unwrap_or(any), |address| match rustix::net::bind(fd, &address) {
-            Ok(()) => Ok(true),
-            Err(Errno::ADDRINUSE) => Ok(false),
-            Err(e) => Err(binding(e)),
-        })?;
-        bound.ok_or(ConnectError::NoPort)
+        bind_in_turn(ports, fd, from.unwrap_or(unspecified(to)))
     }
+}
+
+fn unspecified(to: SocketAddr) -> IpAddr {
+    if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() }
+}
+
+/// Binds the socket to the next free port of the address.
+fn bind_in_turn(ports: &Ports, fd: &OwnedFd, from: IpAddr) -> Result<(), ConnectError> {
+    let bound = ports.bind(from, |address| match rustix::net::bind(fd, &address) {
+        Ok(()) => Ok(true),
+        Err(Errno::ADDRINUSE) => Ok(false),
+        Err(e) => Err(binding(e)),
+    })?;
+    bound.ok_or(ConnectError::NoPort)
 }
 
 impl Link for Net {
     type Conn = Socket;
+    type Datagrams = UdpSocket;
 
     fn now(&self) -> Nanos {
         timers::now()
@@ -172,6 +194,18 @@ impl Link for Net {
         .await
     }
 
+    fn connect_datagrams(&self, from: Option<IpAddr>, to: SocketAddr) -> Result<UdpSocket, ConnectError> {
+        let fd = self.open_socket(to, SocketType::DGRAM)?;
+        self.bind_datagrams(&fd, from, to)?;
+        rustix::net::connect(&fd, &to).map_err(|e| match e {
+            Errno::ADDRNOTAVAIL | Errno::ADDRINUSE => ConnectError::NoPort,
+            Errno::NOBUFS | Errno::NOMEM => ConnectError::NoMemory,
+            e => ConnectError::Refused(e.kind()),
+        })?;
+        let socket = UdpSocket::new(self.state().clone(), self.ring(), fd.into());
+        socket.map_err(|e| ConnectError::Refused(e.kind()))
+    }
+
     fn spawn(&self, task: impl Future<Output = ()> + 'static) {
         match &self.0.ring {
             Some((_, tasks)) => tasks.spawn(task),
@@ -182,7 +216,7 @@ impl Link for Net {
 
 impl Net {
     fn connect_once(&self, from: Option<IpAddr>, to: SocketAddr) -> Result<Socket, ConnectError> {
-        let fd = self.open_socket(to)?;
+        let fd = self.open_socket(to, SocketType::STREAM)?;
         self.bind(&fd, from, to)?;
         let established = match rustix::net::connect(&fd, &to) {
             Ok(()) => true,
@@ -198,10 +232,10 @@ impl Net {
         Ok(Socket::new(self.state().clone(), io, false))
     }
 
-    fn open_socket(&self, to: SocketAddr) -> Result<OwnedFd, ConnectError> {
+    fn open_socket(&self, to: SocketAddr, kind: SocketType) -> Result<OwnedFd, ConnectError> {
         let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let open = || rustix::net::socket_with(family, SocketType::STREAM, flags, None);
+        let open = || rustix::net::socket_with(family, kind, flags, None);
         let opened = match (open(), self.ring()) {
             // Connections that were dropped are closed at the next turn of the ring.
             (Err(Errno::MFILE | Errno::NFILE), Some(ring)) if ring.turn(Wait::No).is_ok() => open(),

@@ -145,6 +145,9 @@ fn go_through_phases(
 fn start(link: &VirtualLink, spec: LoopSpec, context: &RunContext, channels: LoopChannels) {
     let recorder = Recorder::new();
     let listen = |server: Rc<Server<VirtualLink>>, address| {
+        if server.accepts_http3() {
+            server.serve_http3(link.bind_datagrams(address)?);
+        }
         let of_server = link.clone();
         link.listen(address, move |conn, _| of_server.spawn(Rc::clone(&server).serve(conn)));
         Ok(())

@@ -21,6 +21,7 @@ use crate::loop_spec::LoopSpec;
 use crate::net::Net;
 use crate::ports::Ports;
 use crate::setup::RunContext;
+use crate::udp::{self, UdpSocket};
 
 /// How often a thread that waits for the start of loops checks that they are still running.
 const READY_CHECK: Duration = Duration::from_millis(100);
@@ -94,7 +95,11 @@ fn live(spec: LoopSpec, context: RunContext, channels: LoopChannels) -> io::Resu
 fn start_role(spec: LoopSpec, net: &Net, recorder: &Recorder) -> io::Result<LoopRole<Net>> {
     let (LoopSpec::Robots { dump, .. } | LoopSpec::Origin { dump, .. }) = &spec;
     show(*dump, recorder, net);
-    let listen = |server, address| {
+    let listen = |server: Rc<Server<Net>>, address| {
+        if server.accepts_http3() {
+            let socket = UdpSocket::new(net.state().clone(), net.ring(), udp::bind(address)?)?;
+            server.serve_http3(socket);
+        }
         serve_all(net, server, listen(address)?, recorder);
         Ok(())
     };

@@ -7,6 +7,7 @@
 //! A link belongs to one thread: nothing here is `Send`, nothing is shared between event loops.
 
 mod capture;
+mod datagram;
 mod nanos;
 
 use std::future::{Future, poll_fn};
@@ -16,6 +17,7 @@ use std::pin::pin;
 use std::task::{Context, Poll};
 
 pub use capture::Capture;
+pub use datagram::{Datagrams, IncomingDatagrams, NoDatagrams, OutgoingDatagrams};
 pub use nanos::{Nanos, SECOND, nanos};
 
 /// Why [`Link::connect`] fails at once.
@@ -42,6 +44,8 @@ pub enum ConnectError {
 pub trait Link: Clone + 'static {
     /// The connections of this link.
     type Conn: Conn;
+    /// The UDP sockets of this link.
+    type Datagrams: Datagrams;
 
     /// The current time.
     fn now(&self) -> Nanos;
@@ -80,6 +84,17 @@ pub trait Link: Clone + 'static {
         until: Option<Nanos>,
         accept: impl FnMut(&[u8]) -> Option<R>,
     ) -> impl Future<Output = io::Result<R>>;
+
+    /// Opens a UDP socket that exchanges datagrams with `to` only, from the address `from` if given; the link chooses the local
+    /// port.
+    ///
+    /// # Errors
+    /// If a local resource is missing, or the system refuses at once.
+    fn connect_datagrams(
+        &self,
+        from: Option<IpAddr>,
+        to: SocketAddr,
+    ) -> Result<Self::Datagrams, ConnectError>;
 
     /// Runs `task` on this loop.
     fn spawn(&self, task: impl Future<Output = ()> + 'static);

@@ -22,6 +22,10 @@ pub enum FaultKind {
     Flood,
     /// A message cannot be carried by the protocol.
     Message,
+    /// The transport below the protocol failed: the peer breaks QUIC, or ended the connection with an error of QUIC.
+    Transport,
+    /// Nothing has come from the peer for so long that the connection counts as lost.
+    Silent,
 }
 
 /// An error of a stream or its connection, as the source of an [`io::Error`].
@@ -48,9 +52,12 @@ impl Fault {
 impl From<Fault> for io::Error {
     fn from(fault: Fault) -> io::Error {
         let kind = match fault.kind {
-            FaultKind::Refused | FaultKind::Unprocessed | FaultKind::Reset | FaultKind::GoAway => {
-                io::ErrorKind::ConnectionReset
-            }
+            FaultKind::Refused
+            | FaultKind::Unprocessed
+            | FaultKind::Reset
+            | FaultKind::GoAway
+            | FaultKind::Transport
+            | FaultKind::Silent => io::ErrorKind::ConnectionReset,
             FaultKind::Protocol | FaultKind::Flood | FaultKind::Message => io::ErrorKind::InvalidData,
         };
         io::Error::new(kind, fault)

@@ -20,7 +20,7 @@
 
 pub mod client;
 mod convert;
-mod deadlines;
+pub mod deadlines;
 mod driver;
 pub mod fault;
 pub mod message;

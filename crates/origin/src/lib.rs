@@ -2,7 +2,7 @@
 //!
 //! An [`Origin`] contains all servers of one event loop, a [`Server`] is one of them. A transaction, top-down:
 //!
-//! 1. [`server`] serves a connection, request by request; `http2` serves the streams of an HTTP/2 connection.
+//! 1. [`server`] serves a connection, request by request; `multiplexed` serves the streams of HTTP/2 and HTTP/3 connections.
 //! 2. [`request`] reads the request head. [`object_lookup`] finds the requested object, [`names`] the name under
 //!    which the client addresses the server; [`upload`] reads the request body.
 //! 3. [`reply`] decides on the reply after the think time. [`reply_head`] writes the head, [`digest`] computes
@@ -10,8 +10,8 @@
 //! 4. [`record`] records the outcome.
 
 pub mod digest;
-mod http2;
 pub mod known_worlds;
+mod multiplexed;
 pub mod names;
 pub mod object_lookup;
 pub mod origin;

@@ -89,8 +89,8 @@ pub struct ConnectionId {
     pub server: u64,
     /// The number of the connection on the loop.
     pub connection: u64,
-    /// Whether it is an HTTP/2 connection.
-    pub http2: bool,
+    /// The version of HTTP that it carries, if its messages do not say so themselves.
+    pub multiplexed: Option<HttpVersion>,
 }
 
 /// Records the outcome of a transaction. Returns true if it succeeded.
@@ -133,10 +133,10 @@ pub fn record_outcome(
             status: sent.status,
             custom: sent.custom,
             embedded: request.oid.is_some_and(|oid| oid.is_embedded()),
-            version: match (place.http2, request.minor_version) {
-                (true, _) => HttpVersion::Http2,
-                (false, 0) => HttpVersion::Http10,
-                (false, _) => HttpVersion::Http11,
+            version: match (place.multiplexed, request.minor_version) {
+                (Some(version), _) => version,
+                (None, 0) => HttpVersion::Http10,
+                (None, _) => HttpVersion::Http11,
             },
             ..Finished::default()
         });
@@ -228,5 +228,7 @@ pub fn kind_of_fault(error: &io::Error) -> Option<ErrorKind> {
         FaultKind::GoAway => ErrorKind::ConnectionError,
         FaultKind::Flood => ErrorKind::FrameFlood,
         FaultKind::Protocol | FaultKind::Message => ErrorKind::BadFrame,
+        FaultKind::Transport => ErrorKind::QuicError,
+        FaultKind::Silent => ErrorKind::QuicSilent,
     })
 }

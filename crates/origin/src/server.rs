@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use polygraph_link::{Conn, Link, Nanos, SECOND, nanos, send_all};
 use polygraph_stats::{CloseKind, ErrorKind, Recorder};
-use polygraph_tls::failure::{FailureKind, TlsFailure};
+use polygraph_tls::failure::TlsFailure;
 use polygraph_traffic::{AbortCoords, Body, Oid, Random};
 use polygraph_transport::Channel;
 use polygraph_transport::tls::{self, TlsServer};
@@ -120,6 +120,11 @@ impl<L: Link> Server<L> {
         &self.origin.config.profiles[self.profile]
     }
 
+    /// TLS, if the server has it; or why it cannot be used.
+    pub(crate) fn tls(&self) -> Option<&Result<TlsServer, TlsFailure>> {
+        self.tls.as_ref()
+    }
+
     pub(crate) fn now(&self) -> Nanos {
         self.origin.link.now()
     }
@@ -138,14 +143,9 @@ impl<L: Link> Server<L> {
 
     /// Serves an accepted connection until it ends.
     pub async fn serve(self: Rc<Self>, conn: L::Conn) {
-        let recorder = &self.origin.recorder;
         let opened = self.now();
-        recorder.with(|block| {
-            block.conns.enter(opened);
-            block.established.enter(opened);
-        });
-        let connection = self.origin.number_connection();
-        let place = ConnectionId { server: self.number, connection, http2: false };
+        let connection = self.enter_connection(opened);
+        let place = ConnectionId { server: self.number, connection, multiplexed: None };
         let (mut uses, mut looked) = (0, false);
         let closed = match self.secure(Channel::Plain(conn), opened).await {
             Some(mut conn) => {
@@ -165,8 +165,23 @@ impl<L: Link> Server<L> {
             }
             None => None,
         };
+        self.leave_connection(opened, closed, uses, looked);
+    }
+
+    /// Counts a connection that was accepted at `opened`. Returns its number on the loop.
+    pub(crate) fn enter_connection(&self, opened: Nanos) -> u64 {
+        self.origin.recorder.with(|block| {
+            block.conns.enter(opened);
+            block.established.enter(opened);
+        });
+        self.origin.number_connection()
+    }
+
+    /// Counts the end of a connection that was accepted at `opened` and carried `uses` requests. `looked` tells whether there was a
+    /// preflight request.
+    pub(crate) fn leave_connection(&self, opened: Nanos, closed: Option<CloseKind>, uses: u64, looked: bool) {
         let now = self.now();
-        recorder.with(|block| {
+        self.origin.recorder.with(|block| {
             if looked && uses == 0 {
                 // The connection was only a preflight check, which is not part of the test.
                 block.conns.forget(opened, now);
@@ -208,11 +223,7 @@ impl<L: Link> Server<L> {
             }
             Err(e) => {
                 if let Some(failure) = TlsFailure::of(&e) {
-                    self.origin.recorder.with(|block| failure.count_alert(&mut block.tls));
-                    // Devices also open connections that they then do not use.
-                    if failure.kind != FailureKind::Closed {
-                        self.count_broken(failure.kind.class(), format!("in a TLS handshake: {failure}"));
-                    }
+                    self.count_tls(failure);
                 }
                 None
             }
@@ -752,8 +763,7 @@ impl<L: Link> Server<L> {
         };
         self.count_broken(kind, "in a request".into());
         // A client that does not speak HTTP/1 on this port cannot read such a reply.
-        let is_stream = matches!(conn, Channel::Stream(_));
-        if is_stream || self.profile().accepts_http1 || refusal == Rejection::Version {
+        if conn.is_stream() || self.profile().accepts_http1 || refusal == Rejection::Version {
             self.send_refusal(conn, reply);
         }
     }

@@ -56,6 +56,8 @@ pub struct ServerProfile {
     pub accepts_http1: bool,
     /// What the servers announce on HTTP/2 connections, if they accept them.
     pub http2: Option<Http2Settings>,
+    /// What the servers announce on HTTP/3 connections, if they accept them. That needs [`ServerProfile::tls`].
+    pub http3: Option<Http2Settings>,
     /// Requests per connection. Drawn values are truncated, and at least 1.
     pub requests_per_connection: Distr,
     /// The time in nanoseconds after which an idle connection is closed.
@@ -91,6 +93,7 @@ impl ServerProfile {
             http_minors: Selector::default(),
             accepts_http1: true,
             http2: None,
+            http3: None,
             requests_per_connection: Distr::Const(1.0),
             idle_timeout: None,
             lifetime: None,

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use polygraph_link::{Conn, ConnectError, IdleState, Link, Nanos};
+use polygraph_link::{Conn, ConnectError, IdleState, Link, Nanos, NoDatagrams};
 use polygraph_origin::{Origin, OriginConfig, Server, ServerProfile, ServerSpec};
 use polygraph_stats::Recorder;
 use polygraph_traffic::life::{Expiry, ExpiryBase, LifeCycle};
@@ -46,6 +46,7 @@ struct Looking(Rc<Cell<Nanos>>);
 
 impl Link for Looking {
     type Conn = Endless;
+    type Datagrams = NoDatagrams;
 
     fn now(&self) -> Nanos {
         self.0.set(self.0.get() + Nanos::new(1));
@@ -81,6 +82,10 @@ impl Link for Looking {
         _: impl FnMut(&[u8]) -> Option<R>,
     ) -> io::Result<R> {
         Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn connect_datagrams(&self, _: Option<IpAddr>, _: SocketAddr) -> Result<NoDatagrams, ConnectError> {
+        Err(ConnectError::Refused(io::ErrorKind::Unsupported))
     }
 
     fn spawn(&self, _: impl Future<Output = ()> + 'static) {}

@@ -170,6 +170,31 @@ impl Test {
         }
     }
 
+    /// Checks that robots that speak HTTP/3 can do so.
+    ///
+    /// # Errors
+    /// If they use proxies or visit servers without TLS.
+    pub fn check_http3(&self) -> Result<(), String> {
+        for profile in self.robots.iter().filter(|profile| profile.speaks_http3()) {
+            let why = |what: &str| Err(format!("the robots {} speak HTTP/3, but {what}", profile.name));
+            if profile.socks.is_some() {
+                return why(
+                    "use SOCKS proxies, which carry no UDP here: leave out the proxies, or \"3\" of `http_versions`",
+                );
+            }
+            if !profile.proxies.is_empty() {
+                return why(
+                    "use a forward proxy: HTTP/3 is possible directly and to surrogates (--surrogate) only",
+                );
+            }
+            let servers = profile.origins.items().iter().filter_map(|&place| self.field.servers.get(place));
+            if let Some(plain) = servers.into_iter().find(|server| !server.tls) {
+                return why(&format!("{} has no TLS (`ssl_wraps`, or --device_tls no)", plain.authority));
+            }
+        }
+        Ok(())
+    }
+
     /// Sends all robots through proxies, in turn: requests carry absolute URLs.
     pub fn through_proxies(&mut self, proxies: &[SocketAddr]) {
         for profile in &mut self.robots {

@@ -526,6 +526,8 @@ fn rich(block: &mut Block, done: Finished, at_ns: u64) {
         block.streams.resets += u64::from(n.is_multiple_of(25));
         block.streams.refused += u64::from(n.is_multiple_of(50));
         block.streams.goaways += u64::from(n.is_multiple_of(35));
+        block.streams.packets += 3;
+        block.streams.lost_packets += u64::from(n.is_multiple_of(40));
         block.validations.useless.record(400, 200);
         block.validations.useful.record(800, 9_000);
     }

@@ -85,6 +85,8 @@ pub fn stream_error(error: &io::Error) -> Option<(ErrorKind, bool)> {
         FaultKind::GoAway => (ErrorKind::ConnectionError, false),
         FaultKind::Flood => (ErrorKind::FrameFlood, false),
         FaultKind::Protocol | FaultKind::Message => (ErrorKind::BadFrame, false),
+        FaultKind::Transport => (ErrorKind::QuicError, false),
+        FaultKind::Silent => (ErrorKind::QuicSilent, false),
     })
 }
 

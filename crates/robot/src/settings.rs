@@ -265,6 +265,11 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// Whether a robot of this kind speaks HTTP/3.
+    pub fn speaks_http3(&self) -> bool {
+        self.http_version.items().contains(&HttpVersion::Http3)
+    }
+
     /// Whether no robot of this kind speaks HTTP/1.
     pub fn speaks_only_http2(&self) -> bool {
         let versions = self.http_version.items();

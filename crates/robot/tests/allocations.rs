@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use polygraph_link::{Conn, ConnectError, IdleState, Link, Nanos};
+use polygraph_link::{Conn, ConnectError, IdleState, Link, Nanos, NoDatagrams};
 use polygraph_robot::{Field, Load, Profile, RobotGroup, Rules, Server, Settings, Tolerance, Verify};
 use polygraph_stats::Recorder;
 use polygraph_traffic::{
@@ -74,6 +74,7 @@ impl Looking {
 
 impl Link for Looking {
     type Conn = Obliging;
+    type Datagrams = NoDatagrams;
 
     fn now(&self) -> Nanos {
         self.0.looks.set(self.0.looks.get() + 1);
@@ -112,6 +113,10 @@ impl Link for Looking {
         _: impl FnMut(&[u8]) -> Option<R>,
     ) -> io::Result<R> {
         Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn connect_datagrams(&self, _: Option<IpAddr>, _: SocketAddr) -> Result<NoDatagrams, ConnectError> {
+        Err(ConnectError::Refused(io::ErrorKind::Unsupported))
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + 'static) {

@@ -216,11 +216,11 @@ fn popularity(model: &PopModel) -> String {
 fn accepted_versions(farm: &ServerProfile) -> String {
     let minors = shares(&farm.http_minors, |minor| if *minor == 0 { "1.0" } else { "1.1" });
     let http1 = if farm.accepts_http1 { with_shares(&minors) } else { String::new() };
-    match (&farm.http2, http1.is_empty()) {
-        (None, _) => http1,
-        (Some(_), true) => "2".into(),
-        (Some(_), false) => format!("2, {http1}"),
-    }
+    let multiplexed = [("3", &farm.http3), ("2", &farm.http2)];
+    let multiplexed =
+        multiplexed.into_iter().filter(|(_, settings)| settings.is_some()).map(|(word, _)| word);
+    let all: Vec<&str> = multiplexed.chain([&*http1].into_iter().filter(|text| !text.is_empty())).collect();
+    all.join(", ")
 }
 
 fn versions(versions: &Selector<HttpVersion>) -> String {

@@ -18,6 +18,7 @@
 //!   stored.
 
 pub mod conn;
+mod datagrams;
 pub mod device;
 pub mod link;
 mod network;
@@ -27,4 +28,5 @@ mod tests;
 mod timers;
 
 pub use conn::VirtualConn;
+pub use datagrams::VirtualDatagrams;
 pub use link::VirtualLink;

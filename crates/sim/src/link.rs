@@ -13,6 +13,7 @@ use polygraph_wire::date;
 use rustc_hash::FxHashMap;
 
 use crate::conn::VirtualConn;
+use crate::datagrams::{Exchange, VirtualDatagrams};
 use crate::network::Network;
 use crate::tasks::Tasks;
 use crate::timers::Alarm;
@@ -34,6 +35,7 @@ pub struct VirtualLink(Rc<World>);
 
 struct World {
     network: Rc<Network>,
+    datagrams: Rc<Exchange>,
     /// The time of day at time 0 of the clock, in seconds since 1970.
     epoch: u64,
     tasks: Tasks,
@@ -58,6 +60,7 @@ impl VirtualLink {
     pub fn new(epoch: u64) -> VirtualLink {
         VirtualLink(Rc::new(World {
             network: Rc::default(),
+            datagrams: Rc::default(),
             epoch,
             tasks: Tasks::default(),
             listeners: RefCell::default(),
@@ -121,6 +124,19 @@ impl VirtualLink {
         self.0.no_port_from.set(at);
     }
 
+    /// A UDP socket that receives datagrams at `address`.
+    ///
+    /// # Errors
+    /// If there is a socket at this address.
+    pub fn bind_datagrams(&self, address: SocketAddr) -> io::Result<VirtualDatagrams> {
+        self.0.datagrams.open(&self.0.network, address)
+    }
+
+    /// From now on, one of `n` datagrams is lost; none if `n` is 0.
+    pub fn lose_one_of(&self, n: u64) {
+        self.0.datagrams.lose_one_of(n);
+    }
+
     /// The two ends of a new connection.
     pub fn pair(&self) -> (VirtualConn, VirtualConn) {
         VirtualConn::pair(&self.0.network)
@@ -165,6 +181,7 @@ impl Drop for Sleep<'_> {
 
 impl Link for VirtualLink {
     type Conn = VirtualConn;
+    type Datagrams = VirtualDatagrams;
 
     fn now(&self) -> Nanos {
         self.0.network.now.get()
@@ -231,6 +248,15 @@ impl Link for VirtualLink {
         }
         self.sleep_until(limit).await;
         Err(io::ErrorKind::TimedOut.into())
+    }
+
+    fn connect_datagrams(
+        &self,
+        from: Option<IpAddr>,
+        to: SocketAddr,
+    ) -> Result<VirtualDatagrams, ConnectError> {
+        let from = SocketAddr::new(from.unwrap_or(unspecified(to.ip())), 0);
+        self.bind_datagrams(from).map_err(|_| ConnectError::NoPort)
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + 'static) {

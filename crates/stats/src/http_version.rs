@@ -12,14 +12,16 @@ pub enum HttpVersion {
     Http11,
     /// HTTP/2 (RFC 9113).
     Http2,
+    /// HTTP/3 (RFC 9114).
+    Http3,
 }
 
 impl HttpVersion {
     /// Number of versions.
-    pub const COUNT: usize = 3;
+    pub const COUNT: usize = 4;
     /// All versions, in the order of their age.
     pub const ALL: [HttpVersion; HttpVersion::COUNT] =
-        [HttpVersion::Http10, HttpVersion::Http11, HttpVersion::Http2];
+        [HttpVersion::Http10, HttpVersion::Http11, HttpVersion::Http2, HttpVersion::Http3];
 
     /// The version as written in the language and on command lines.
     pub fn word(self) -> &'static str {
@@ -27,6 +29,7 @@ impl HttpVersion {
             HttpVersion::Http10 => "1.0",
             HttpVersion::Http11 => "1.1",
             HttpVersion::Http2 => "2",
+            HttpVersion::Http3 => "3",
         }
     }
 
@@ -36,6 +39,7 @@ impl HttpVersion {
             HttpVersion::Http10 => "HTTP/1.0",
             HttpVersion::Http11 => "HTTP/1.1",
             HttpVersion::Http2 => "HTTP/2",
+            HttpVersion::Http3 => "HTTP/3",
         }
     }
 
@@ -51,7 +55,7 @@ impl HttpVersion {
 
     /// Whether many exchanges share a connection at the same time.
     pub fn is_multiplexed(self) -> bool {
-        self == HttpVersion::Http2
+        matches!(self, HttpVersion::Http2 | HttpVersion::Http3)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What multiplexed connections (HTTP/2) and their streams count, besides what all connections and transactions count.
+//! What multiplexed connections (HTTP/2 and HTTP/3) and their streams count, besides what all connections and transactions count.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ pub struct StreamStats {
     pub concurrent: CoarseHistogram,
     /// Streams of each closed connection.
     pub per_connection: CoarseHistogram,
-    /// All bytes that were sent on the connections: frames with their headers.
+    /// All bytes that were sent on the connections: frames with their headers; for HTTP/3 the contents of UDP datagrams.
     pub sent: u64,
     /// All bytes that were received on the connections.
     pub received: u64,
@@ -28,6 +28,10 @@ pub struct StreamStats {
     pub unprocessed: u64,
     /// Connections whose end the peer announced (`GOAWAY`).
     pub goaways: u64,
+    /// QUIC packets that were sent.
+    pub packets: u64,
+    /// Those of them that count as lost (RFC 9002, section 6).
+    pub lost_packets: u64,
     /// Replies 421 (misdirected request) after which the request was sent on another connection.
     pub misdirected: u64,
 }
@@ -47,6 +51,6 @@ impl StreamStats {
 fold_fields! {
     StreamStats {
         concurrent, per_connection, sent, received, sent_content, received_content, resets, refused, unprocessed,
-        goaways, misdirected
+        goaways, packets, lost_packets, misdirected
     }
 }

@@ -11,6 +11,7 @@ use rustls::client::{
     ClientSessionStore, Resumption, Tls12ClientSessionValue, Tls13ClientSessionValue, WebPkiServerVerifier,
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::version::TLS13;
 use rustls::{ClientConfig, ClientConnection, Connection, KeyLogFile, NamedGroup, RootCertStore};
 
 use crate::clock::Clock;
@@ -18,6 +19,7 @@ use crate::conn::TlsConn;
 use crate::failure::{FailureKind, TlsFailure};
 use crate::handshake::{Peer, TlsPeer};
 use crate::provider::DrawnOffer;
+use crate::quic::{HTTP3, QuicClient, needs_tls13};
 use crate::session::Session;
 use crate::settings::ClientTls;
 use crate::verify::PeerVerifier;
@@ -47,6 +49,8 @@ impl ClientConfigs {
     ) -> Result<RobotTls, TlsFailure> {
         let choice = DrawnOffer::draw(&settings.offer, rng);
         let identity = if settings.identities.is_empty() { 0 } else { turn % settings.identities.len() };
+        let provider = choice.provider(&settings.offer.groups)?;
+        let tls13 = choice.usable_versions(&provider).contains(&&TLS13);
         let key = (number, choice, identity);
         let config = match self.made.get(&key) {
             Some(known) => Arc::clone(known),
@@ -60,6 +64,7 @@ impl ClientConfigs {
         Ok(RobotTls {
             config,
             clock,
+            tls13,
             settings: Arc::clone(settings),
             peers: FxHashMap::default(),
             order: VecDeque::new(),
@@ -111,6 +116,8 @@ fn config(
 pub struct RobotTls {
     config: Arc<ClientConfig>,
     clock: Clock,
+    /// Whether the robot's choices allow TLS 1.3.
+    tls13: bool,
     settings: Arc<ClientTls>,
     peers: FxHashMap<Peer, KnownPeer>,
     /// The peers, the one that was met first at the front.
@@ -146,10 +153,7 @@ impl RobotTls {
         wanted: &TlsPeer<'_>,
     ) -> Result<TlsConn<C>, TlsFailure> {
         self.clock.set(link.unix_seconds());
-        let host = wanted.name.trim_matches(['[', ']']);
-        let name = ServerName::try_from(host.to_owned()).map_err(|_| {
-            TlsFailure::new(FailureKind::WrongName, format!("{host} cannot be the name in a certificate"))
-        })?;
+        let name = server_name(wanted.name)?;
         let (config, sessions) = self.config_of(wanted);
         if let Some(sessions) = &sessions {
             sessions.begin(wanted.resume);
@@ -165,6 +169,32 @@ impl RobotTls {
         Ok(TlsConn::new(conn, Session::new(Connection::Client(tls), offered, Box::new(move || link.now()))))
     }
 
+    /// The TLS of a QUIC connection as `wanted`, which carries HTTP/3.
+    ///
+    /// # Errors
+    /// If the name is neither a host name nor an address, or if the settings exclude TLS 1.3.
+    pub fn quic<L: Link>(&mut self, link: &L, wanted: &TlsPeer<'_>) -> Result<QuicClient, TlsFailure> {
+        self.clock.set(link.unix_seconds());
+        let name = server_name(wanted.name)?;
+        let (config, sessions) = self.config_of(wanted);
+        if !self.tls13 {
+            return Err(needs_tls13());
+        }
+        if let Some(sessions) = &sessions {
+            sessions.begin(wanted.resume);
+        }
+        let config = match config.alpn_protocols.iter().map(Vec::as_slice).eq([HTTP3.as_bytes()]) {
+            true => config,
+            false => {
+                let mut of_quic = (*config).clone();
+                of_quic.alpn_protocols = vec![HTTP3.into()];
+                Arc::new(of_quic)
+            }
+        };
+        let offered = move || sessions.as_ref().is_some_and(|sessions| sessions.lock().offered);
+        Ok(QuicClient { config, name, offered: Box::new(offered) })
+    }
+
     fn config_of(&mut self, wanted: &TlsPeer<'_>) -> (Arc<ClientConfig>, Option<Arc<Sessions>>) {
         let peer = wanted.peer;
         if self.settings.cache == Some(0) || self.settings.resumption <= 0.0 {
@@ -178,8 +208,12 @@ impl RobotTls {
             }
             let sessions = Arc::new(Sessions::default());
             let mut config = (*self.config).clone();
-            // Which protocol the connection carries must be known before anything is sent.
-            config.enable_early_data &= wanted.protocol.is_none();
+            if wanted.protocol == Some(HTTP3) {
+                config.alpn_protocols = vec![HTTP3.into()];
+            } else {
+                // Over TCP, which protocol the connection carries must be known before anything is sent.
+                config.enable_early_data &= wanted.protocol.is_none();
+            }
             config.resumption = Resumption::store(Arc::clone(&sessions) as Arc<dyn ClientSessionStore>);
             self.peers.insert(peer, KnownPeer { sessions, config: Arc::new(config) });
             self.order.push_back(peer);
@@ -187,6 +221,13 @@ impl RobotTls {
         let known = &self.peers[&peer];
         (Arc::clone(&known.config), Some(Arc::clone(&known.sessions)))
     }
+}
+
+fn server_name(host: &str) -> Result<ServerName<'static>, TlsFailure> {
+    let host = host.trim_matches(['[', ']']);
+    ServerName::try_from(host.to_owned()).map_err(|_| {
+        TlsFailure::new(FailureKind::WrongName, format!("{host} cannot be the name in a certificate"))
+    })
 }
 
 /// The sessions with one peer.

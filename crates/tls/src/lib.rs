@@ -8,6 +8,7 @@
 //! * [`failure`], [`handshake`]: what came of a connection.
 //! * `client`, `server`: connections of robots and servers, with their sessions.
 //! * `conn`, `session`: moving records.
+//! * `quic`: the handshakes of QUIC, which moves no records.
 //! * `authority`, `minted`: making certificates.
 //!
 //! Without the feature `rustls`, there are only the modules that need no TLS library.
@@ -29,6 +30,8 @@ pub mod names;
 pub mod pem;
 #[cfg(feature = "rustls")]
 mod provider;
+#[cfg(feature = "rustls")]
+pub mod quic;
 #[cfg(feature = "rustls")]
 pub mod server;
 #[cfg(feature = "rustls")]

@@ -8,6 +8,7 @@ use polygraph_traffic::Stream;
 use rustc_hash::FxHashMap;
 use rustls::pki_types::CertificateDer;
 use rustls::server::{NoServerSessionStorage, ServerSessionMemoryCache, WebPkiClientVerifier};
+use rustls::version::TLS13;
 use rustls::{Connection, KeyLogFile, RootCertStore, ServerConfig, ServerConnection};
 
 use crate::clock::Clock;
@@ -15,6 +16,7 @@ use crate::conn::TlsConn;
 use crate::failure::{FailureKind, TlsFailure};
 use crate::minted::{Mint, ServerCertificates, certified};
 use crate::provider::DrawnOffer;
+use crate::quic::{HTTP3, QuicServer, needs_tls13};
 use crate::session::Session;
 use crate::settings::ServerTls;
 use crate::ticket::Tickets;
@@ -82,7 +84,14 @@ impl ServerConfigs {
         }
         config.max_early_data_size = settings.early_data;
         config.send_half_rtt_data = settings.early_data > 0;
-        Ok(TlsServer { config: Arc::new(config), clock: self.clock.clone() })
+        let quic = (versions.contains(&&TLS13)).then(|| {
+            let mut config = config.clone();
+            config.alpn_protocols = vec![HTTP3.into()];
+            // QUIC limits early data in its own way (RFC 9001, section 4.6.1).
+            config.max_early_data_size = if settings.early_data > 0 { u32::MAX } else { 0 };
+            Arc::new(QuicServer { config: Arc::new(config) })
+        });
+        Ok(TlsServer { config: Arc::new(config), quic, clock: self.clock.clone() })
     }
 
     fn certificates(
@@ -117,6 +126,8 @@ impl ServerConfigs {
 #[derive(Clone)]
 pub struct TlsServer {
     config: Arc<ServerConfig>,
+    /// The settings for QUIC, unless they exclude TLS 1.3.
+    quic: Option<Arc<QuicServer>>,
     clock: Clock,
 }
 
@@ -127,6 +138,19 @@ impl fmt::Debug for TlsServer {
 }
 
 impl TlsServer {
+    /// The TLS of QUIC connections, which carry HTTP/3.
+    ///
+    /// # Errors
+    /// If the settings exclude TLS 1.3.
+    pub fn quic(&self) -> Result<Arc<QuicServer>, TlsFailure> {
+        self.quic.clone().ok_or_else(needs_tls13)
+    }
+
+    /// Sets the time of day for checks of certificates and tickets.
+    pub fn set_clock<L: Link>(&self, link: &L) {
+        self.clock.set(link.unix_seconds());
+    }
+
     /// The server's side of a connection, before its handshake.
     ///
     /// # Errors

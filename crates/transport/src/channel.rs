@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::task::{Context, Poll};
 
 use polygraph_link::{Capture, Conn, IdleState, Nanos};
-use polygraph_multiplex::Stream;
+use polygraph_multiplex::{Stream, WireBytes};
 use polygraph_tls::handshake::Handshake;
 
 /// A connection with its layers. Dropping it closes it.
@@ -14,17 +14,54 @@ pub enum Channel<C: Conn> {
     Plain(C),
     /// A stream of a multiplexed connection, for one exchange.
     Stream(Box<Stream>),
+    /// A stream of an HTTP/3 connection, for one exchange.
+    #[cfg(feature = "tls")]
+    Http3(Box<polygraph_quic::Http3Stream>),
     /// TLS over another channel.
     #[cfg(feature = "tls")]
     Tls(Box<polygraph_tls::TlsConn<Channel<C>>>),
 }
 
 impl<C: Conn> Channel<C> {
+    /// Whether it is a stream of a multiplexed connection, which carries one exchange.
+    pub fn is_stream(&self) -> bool {
+        match self {
+            Channel::Plain(_) => false,
+            Channel::Stream(_) => true,
+            #[cfg(feature = "tls")]
+            Channel::Http3(_) => true,
+            #[cfg(feature = "tls")]
+            Channel::Tls(_) => false,
+        }
+    }
+
+    /// Of a stream: the number of open streams of its connection, this one included. Otherwise 0.
+    pub fn open_streams(&self) -> usize {
+        match self {
+            Channel::Stream(stream) => stream.open_streams(),
+            #[cfg(feature = "tls")]
+            Channel::Http3(stream) => stream.open_streams(),
+            _ => 0,
+        }
+    }
+
+    /// Of a stream: the bytes of its connection since this was last asked, on any of its streams.
+    pub fn take_bytes(&self) -> WireBytes {
+        match self {
+            Channel::Stream(stream) => stream.take_bytes(),
+            #[cfg(feature = "tls")]
+            Channel::Http3(stream) => stream.take_bytes(),
+            _ => WireBytes::default(),
+        }
+    }
+
     /// The facts of the topmost TLS handshake, once after it is complete. With early data, that is when the first reply
     /// has arrived.
     pub fn take_handshake(&mut self) -> Option<Handshake> {
         match self {
             Channel::Plain(_) | Channel::Stream(_) => None,
+            #[cfg(feature = "tls")]
+            Channel::Http3(stream) => stream.take_handshake(),
             #[cfg(feature = "tls")]
             Channel::Tls(conn) => conn.take_handshake(),
         }
@@ -37,6 +74,8 @@ macro_rules! top {
         match $channel {
             Channel::Plain($conn) => $call,
             Channel::Stream($conn) => $call,
+            #[cfg(feature = "tls")]
+            Channel::Http3($conn) => $call,
             #[cfg(feature = "tls")]
             Channel::Tls($conn) => $call,
         }

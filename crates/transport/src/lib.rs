@@ -5,9 +5,12 @@
 //! first message is a function here: [`tls::secure`] adds TLS, [`tunnel::connect`] asks a proxy for a tunnel. Who opens a
 //! connection calls them in the order of the layers.
 //!
-//! Without the feature `tls`, the types of [`tls`] exist, but no connection can have TLS.
+//! HTTP/3 has no connection of the link below it: [`http3`] makes channels of the streams of a QUIC connection.
+//!
+//! Without the feature `tls`, the types of [`tls`] and [`http3`] exist, but no connection can have TLS.
 
 mod channel;
+pub mod http3;
 pub mod socks;
 pub mod tls;
 pub mod tunnel;

@@ -60,6 +60,8 @@ pub async fn handshake<C: Conn>(channel: &mut Channel<C>) -> io::Result<()> {
     match channel {
         Channel::Plain(_) | Channel::Stream(_) => Ok(()),
         #[cfg(feature = "tls")]
+        Channel::Http3(_) => Ok(()),
+        #[cfg(feature = "tls")]
         Channel::Tls(conn) => conn.handshake().await,
     }
 }

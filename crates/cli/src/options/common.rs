@@ -23,17 +23,17 @@ pub struct CommonOptions {
     /// Requests per connection: a number, or a distribution like zipf:64
     #[arg(long, value_name = "DISTR", default_value = "1", value_parser = counts, conflicts_with = "config")]
     pub pconn_use_lmt: Distr,
-    /// HTTP version of robots. Without TLS, 2 needs a peer that expects HTTP/2 (prior knowledge). Servers accept 2, and reply to HTTP/1 in this version or 1.1
-    #[arg(long, value_name = "1.0|1.1|2", default_value = "1.1", value_parser = http_version, conflicts_with = "config")]
+    /// HTTP version of robots. Without TLS, 2 needs a peer that expects HTTP/2 (prior knowledge). Servers accept 2, and reply to HTTP/1 in this version or 1.1. 3 implies --tls, and servers then accept HTTP/3, too
+    #[arg(long, value_name = "1.0|1.1|2|3", default_value = "1.1", value_parser = http_version, conflicts_with = "config")]
     pub http_version: HttpVersion,
     /// Robots and servers use TLS, with certificates that servers generate and robots do not check, and HTTP/2 by ALPN. Robots reach
     /// servers through a proxy by CONNECT. --device_tls is about the robots' side of a surrogate, and about proxies
     #[arg(long, value_name = "yes|no", default_value = "no", value_parser = yes_no, action = ArgAction::Set, conflicts_with = "config")]
     pub tls: bool,
-    /// Most HTTP/2 streams at the same time on a connection
+    /// Most HTTP/2 or HTTP/3 streams at the same time on a connection
     #[arg(long, value_name = "N", default_value = "100", value_parser = whole(1..=u32::MAX), conflicts_with = "config")]
     pub h2_streams: u32,
-    /// HTTP/2 flow-control window of each stream and connection
+    /// HTTP/2 or HTTP/3 flow-control window of each stream and connection
     #[arg(long, value_name = "SIZE", default_value = "1MB", value_parser = h2_window, conflicts_with = "config")]
     pub h2_window: u32,
     /// Stop after this time without traffic; `none` or `inf`: never
@@ -77,7 +77,12 @@ pub struct CommonOptions {
 }
 
 impl CommonOptions {
-    /// What both sides announce on HTTP/2 connections.
+    /// Whether robots and servers use TLS.
+    pub fn uses_tls(&self) -> bool {
+        self.tls || self.http_version == HttpVersion::Http3
+    }
+
+    /// What both sides announce on HTTP/2 and HTTP/3 connections.
     pub fn http2(&self) -> Http2Settings {
         Http2Settings { streams: self.h2_streams, window: self.h2_window }
     }

@@ -11,6 +11,7 @@ use polygraph_plan::{BenchNeeds, Endpoint, Schedule, ServerGroup, Test, TestShar
 use polygraph_robot::{Field, Load, Profile, Rules, Server, Verify};
 use polygraph_runner::Failure;
 use polygraph_runner::environment::{Machine, WorkloadLoader};
+use polygraph_stats::HttpVersion;
 use polygraph_tls::settings::{ClientTls, ServerTls};
 use polygraph_traffic::{Behavior, Catalog, ContentKind, Distr, PopModel, Seed, Selector};
 
@@ -88,7 +89,7 @@ pub fn of_options(
         ..Profile::plain("robots", options.robots as usize, load, behavior)
     };
     let device_tls = &options.device_tls;
-    let robots_use_tls = common.tls || device_tls.device_tls == Some(true);
+    let robots_use_tls = common.uses_tls() || device_tls.device_tls == Some(true);
     let tls = robots_use_tls.then(|| plain(global_seed)).transpose()?;
     let (client_tls, server_tls) = tls.unzip();
     let robots = Profile { proxies, tls: client_tls.map(Selector::only).unwrap_or_default(), ..robots };
@@ -98,7 +99,7 @@ pub fn of_options(
             Some(_) => Vec::new(),
             None => vec![resolve(authority)?],
         };
-        Ok(Server { authority: authority.to_owned(), addresses, direct: 0, tls: common.tls })
+        Ok(Server { authority: authority.to_owned(), addresses, direct: 0, tls: common.uses_tls() })
     });
     let known = parts.sizes.is_some();
     let mut test = Test {
@@ -111,7 +112,7 @@ pub fn of_options(
             verify: if known { Verify::Full } else { Verify::Bytes },
             ..field(global_seed, parts.sizes)
         }),
-        servers: servers(common, parts.listen, parts.server_think, server_tls.filter(|_| common.tls)),
+        servers: servers(common, parts.listen, parts.server_think, server_tls.filter(|_| common.uses_tls())),
         classic: true,
         schedule: parts.schedule,
         launch_window: options.launch_win.0.unwrap_or(0.0),
@@ -143,7 +144,7 @@ pub fn servers_of_options(
     sizes: Distr,
     schedule: Schedule,
 ) -> Result<Test, Failure> {
-    let tls = if common.tls { Some(plain(common.global_rng_seed)?.1) } else { None };
+    let tls = if common.uses_tls() { Some(plain(common.global_rng_seed)?.1) } else { None };
     Ok(Test {
         name: "command line".into(),
         robots: Vec::new(),
@@ -192,6 +193,7 @@ fn servers(
         http_minors: Selector::only(common.http_version.minor()),
         // Devices may speak another version to servers than robots to them.
         http2: Some(common.http2()),
+        http3: (common.http_version == HttpVersion::Http3).then(|| common.http2()),
         requests_per_connection: common.pconn_use_lmt.clone(),
         tls: tls.map(Selector::only).unwrap_or_default(),
         ..ServerProfile::plain("servers", kinds)

@@ -139,10 +139,7 @@ pub fn scale(text: &str) -> Result<f64, String> {
 
 /// A version of HTTP.
 pub fn http_version(text: &str) -> Result<HttpVersion, String> {
-    HttpVersion::from_word(text).ok_or_else(|| match text {
-        "3" => "HTTP/3 is not supported: write 1.0, 1.1 or 2".to_owned(),
-        _ => format!("`{text}` is not a version: write 1.0, 1.1 or 2"),
-    })
+    HttpVersion::from_word(text).ok_or_else(|| format!("`{text}` is not a version: write 1.0, 1.1, 2 or 3"))
 }
 
 /// A flow-control window of HTTP/2 (RFC 9113, section 6.9).

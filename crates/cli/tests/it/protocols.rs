@@ -19,16 +19,22 @@ enum Leg {
     H2c,
     /// HTTP/2 over TLS.
     H2,
+    /// HTTP/3, always with TLS.
+    H3,
 }
-use Leg::{H1, H1s, H2, H2c};
+use Leg::{H1, H1s, H2, H2c, H3};
 
 impl Leg {
     fn version(self) -> &'static str {
-        if matches!(self, H1 | H1s) { "1.1" } else { "2" }
+        match self {
+            H1 | H1s => "1.1",
+            H2c | H2 => "2",
+            H3 => "3",
+        }
     }
 
     fn is_secure(self) -> bool {
-        matches!(self, H1s | H2)
+        matches!(self, H1s | H2 | H3)
     }
 
     /// The name in the table.
@@ -83,6 +89,7 @@ const CELLS: &[Cell] = &[
     cell("none", Direct, H1s, H1s, ""),
     cell("none", Direct, H2c, H2c, ""),
     cell("none", Direct, H2, H2, ""),
+    cell("none", Direct, H3, H3, ""),
     cell("builtin", Forward, H1, H1, ""),
     cell("builtin", Connect, H1s, H1s, ""),
     cell("builtin", Connect, H2, H2, ""),
@@ -160,8 +167,8 @@ impl Cell {
             (Surrogate, false, true) => words += " --device_tls no",
             _ => {}
         }
-        if robots.version() == "2" {
-            words += " --http_version 2";
+        if robots.version() != "1.1" {
+            words += &format!(" --http_version {}", robots.version());
         }
         words
     }
@@ -260,7 +267,7 @@ impl Measured {
             assert_eq!(handshakes > 0.0, leg.is_secure(), "{what}, {handshakes} handshakes: {done:?}");
         }
         let ok = client["ok_xact.count"];
-        assert_eq!(client["streams.concurrent.count"] > 0.0, cell.robots.version() == "2", "{what}");
+        assert_eq!(client["streams.concurrent.count"] > 0.0, cell.robots.version() != "1.1", "{what}");
         let through_tls = if cell.robots.is_secure() { ok } else { 0.0 };
         assert_eq!(client["ssl.rptm.count"], through_tls, "{what}: {done:?}");
         let tunneled = if matches!(cell.way, Connect | Intercepted) { ok } else { 0.0 };

@@ -17,11 +17,11 @@ macro_rules! record_table {
             kind: Option<String>,
             /// Forces the agent id, which all agents of the object then share; undefined: a fresh id per agent.
             world: Option<u64>,
-            /// Selector of `"1.0"`, `"1.1"` and `"2"`. Robot: sticky, the version that the robot speaks; for HTTP/2 without TLS, the peer must expect it (prior knowledge). Server: the versions that it accepts. A server with `"2"` accepts HTTP/2 on all connections, one with nothing else accepts only that; the version of its HTTP/1 replies is sticky.
+            /// Selector of `"1.0"`, `"1.1"`, `"2"` and `"3"`. Robot: sticky, the version that the robot speaks; for HTTP/2 without TLS and for HTTP/3, the peer must expect it (prior knowledge). Server: the versions that it accepts. A server with `"2"` accepts HTTP/2 on all connections, one with nothing else accepts only that; the version of its HTTP/1 replies is sticky. One with `"3"` accepts HTTP/3 on the same address and port over UDP. `"3"` needs `ssl_wraps`.
             http_versions: Selector<String, Tree> = Default::Strs(&["1.1"]),
-            /// Largest number of HTTP/2 streams at the same time on a connection. Robot: the peer may allow fewer; if all are in use, the robot opens another connection. Server: the number that it announces. Undefined: 100.
+            /// Largest number of HTTP/2 or HTTP/3 streams at the same time on a connection. Robot: the peer may allow fewer; if all are in use, the robot opens another connection. Server: the number that it announces. Undefined: 100.
             h2_streams: Option<i32>,
-            /// HTTP/2 flow-control window of each stream and of each connection, for what the agent receives. Undefined: 1 MB.
+            /// HTTP/2 or HTTP/3 flow-control window of each stream and of each connection, for what the agent receives. Undefined: 1 MB.
             h2_window: Option<Size>,
             /// Time limit per transaction. Robot: includes name resolution and waiting for a connection. Server: includes think time. Undefined: no limit.
             xact_lifetime: Option<Distribution<Time>>,

@@ -12,7 +12,7 @@ use crate::workload::behavior::{self, RequestedContents};
 use crate::workload::{Checks, RecordContext, VisibleServers, Workload, check_ips, set_field};
 
 /// The HTTP versions that selectors accept.
-pub(super) const HTTP_VERSIONS: &[&str] = &["1.0", "1.1", "2"];
+pub(super) const HTTP_VERSIONS: &[&str] = &["1.0", "1.1", "2", "3"];
 /// The smallest and the largest flow-control window (RFC 9113, sections 6.9.1 and 6.9.2).
 const WINDOWS: std::ops::RangeInclusive<i64> = 65_535..=(1 << 31) - 1;
 pub(super) const INTERESTS: &[&str] = &["public", "private", "foreign"];
@@ -151,13 +151,12 @@ impl Checks<'_> {
     /// Checks the versions of HTTP, and what belongs to them.
     fn versions(&mut self, agent: &Agent, used: &UsedRecord) {
         let versions = &agent.http_versions;
-        if versions.values().any(|word| word == "3") {
+        self.words(used, "http_versions", versions, HTTP_VERSIONS);
+        if versions.values().any(|word| word == "3") && agent.ssl_wraps.items.is_empty() {
             let is_3 = |value: &Value| matches!(value, Value::Str(text) if **text == *"3");
-            let text = "HTTP/3 is not supported";
-            let finding = self.at_element(Code::UnknownWord, used, "http_versions", text.to_owned(), &is_3);
-            self.push(finding.help(format!("the supported versions are {}", quoted_list(HTTP_VERSIONS))));
-        } else {
-            self.words(used, "http_versions", versions, HTTP_VERSIONS);
+            let text = "HTTP/3 is always encrypted, but there are no `ssl_wraps`";
+            let finding = self.at_element(Code::BadPart, used, "http_versions", text.to_owned(), &is_3);
+            self.push(finding.help("add an SslWrap to `ssl_wraps`, or leave out \"3\""));
         }
         if let Some(streams) = agent.h2_streams.filter(|streams| *streams < 1) {
             let text = format!("a connection needs at least one stream, but `h2_streams` is {streams}");
@@ -174,8 +173,8 @@ impl Checks<'_> {
         for (field, is_set) in
             [("h2_streams", agent.h2_streams.is_some()), ("h2_window", agent.h2_window.is_some())]
         {
-            if is_set && !versions.values().any(|word| word == "2") {
-                let text = format!("`{field}` has no effect without HTTP/2");
+            if is_set && !versions.values().any(|word| word == "2" || word == "3") {
+                let text = format!("`{field}` has no effect without HTTP/2 or HTTP/3");
                 let finding = self.at(Code::BadPart, used, field, text);
                 self.push(finding.help("add \"2\" to `http_versions`"));
             }

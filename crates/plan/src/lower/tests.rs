@@ -718,6 +718,25 @@ fn tls_is_adopted() {
     );
     assert_eq!(server.keys.items(), [b"RSA-3072".to_vec(), b"Ed25519".to_vec()]);
     assert_eq!((server.client_roots.len(), server.early_data > 0, server.ticket_secret), (1, true, None));
+    // HTTP/3 arrives besides the other versions, which have names for TLS.
+    let test = adopted(&format!(
+        "SslWrap W; {both} S.http_versions = [ \"3\", \"2\" ]; R.http_versions = [ \"3\" ]; R.h2_streams = 9;"
+    ));
+    let farm = &test.servers[0].farm;
+    assert_eq!((farm.http3.is_some(), farm.http2.is_some(), farm.accepts_http1), (true, true, false));
+    assert_eq!(farm.tls.items()[0].offer.alpn, ["h2"]);
+    assert!(test.robots[0].speaks_http3() && test.robots[0].http2.streams == 9);
+    assert_eq!(test.check_http3(), Ok(()));
+    let mut through = test.clone();
+    through.through_proxies(&["10.0.0.9:80".parse().unwrap()]);
+    assert!(through.check_http3().unwrap_err().contains("forward proxy"));
+    let mut through = test.clone();
+    through.through_socks(&["10.0.0.9:1080".parse().unwrap()]);
+    assert!(through.check_http3().unwrap_err().contains("SOCKS"));
+    let mut through = test;
+    through.device_tls = Some(false);
+    through.through_surrogate("10.0.0.9:80".parse().unwrap());
+    assert!(through.check_http3().unwrap_err().contains("has no TLS"));
     // A proxy with TLS.
     let proxy = "SslWrap W; R.ssl_wraps = [ W ]; Proxy X = { addresses = [ '10.0.0.9:443' ]; ssl_wraps = [ W ]; }; use(X);\
          R.http_proxies = [ '10.0.0.9:443', '10.0.0.9:80' ];";

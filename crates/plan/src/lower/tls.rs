@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use polygraph_pgl::Workload;
 use polygraph_pgl::types::{Agent, SslWrap};
+use polygraph_stats::HttpVersion;
 use polygraph_tls::names;
 use polygraph_tls::pem::PemFile;
 use polygraph_tls::settings::{ClientTls, Identity, KeyKind, ServerTls, TlsOffer};
@@ -72,8 +73,8 @@ pub fn of_server(
 /// The application protocols of a server that speaks HTTP/2; others do not use the extension.
 fn protocols(agent: &Agent) -> Vec<String> {
     let versions = super::versions(agent);
-    let speaks = |multiplexed| versions.items().iter().any(|version| version.is_multiplexed() == multiplexed);
-    match (speaks(true), speaks(false)) {
+    let http1 = versions.items().iter().any(|version| !version.is_multiplexed());
+    match (versions.items().contains(&HttpVersion::Http2), http1) {
         (true, true) => vec!["h2".to_owned(), "http/1.1".to_owned()],
         (true, false) => vec!["h2".to_owned()],
         (false, _) => Vec::new(),

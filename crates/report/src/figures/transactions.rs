@@ -280,7 +280,17 @@ fn versions(t: &mut FigureTable) {
             percent(streams.overhead() as f64, (streams.sent + streams.received) as f64)
         },
     );
-    let counts: [(&str, &str, PickCount); 5] = [
+    t.add_figure(
+        "quic.lost.ratio",
+        Unit::Percent,
+        "share of the QUIC packets sent by this side that count as lost",
+        |s| percent(s.block.streams.lost_packets as f64, s.block.streams.packets as f64),
+    );
+    let counts: [(&str, &str, PickCount); 7] = [
+        ("quic.packets.count", "QUIC packets that this side sent", |s| s.block.streams.packets),
+        ("quic.lost.count", "QUIC packets that this side sent and that count as lost", |s| {
+            s.block.streams.lost_packets
+        }),
         ("streams.reset.count", "streams that the peer reset, without refused ones", |s| {
             s.block.streams.resets
         }),

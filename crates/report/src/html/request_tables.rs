@@ -231,7 +231,7 @@ pub fn exchange(view: &View<'_>) -> Option<Table> {
         format!("mean depth {}", number(figure("conn.pipeline.depth.mean"), 2)),
     );
     line(
-        "HTTP/2 streams",
+        "HTTP/2 and HTTP/3 streams",
         block.streams.count(),
         format!(
             "{} concurrently on a connection, {} per connection; {} reset, {} refused, {} not processed",
@@ -243,13 +243,18 @@ pub fn exchange(view: &View<'_>) -> Option<Table> {
         ),
     );
     line(
-        "bytes on HTTP/2 connections",
+        "bytes on HTTP/2 and HTTP/3 connections",
         block.streams.sent + block.streams.received,
         format!(
             "{} of them frames and fields; {} connections ended by GOAWAY",
             percent(figure("streams.overhead.ratio")),
             number(figure("streams.goaway.count"), 0)
         ),
+    );
+    line(
+        "QUIC packets",
+        block.streams.packets,
+        format!("{} lost ({})", number(figure("quic.lost.count"), 0), percent(figure("quic.lost.ratio"))),
     );
     for version in HttpVersion::ALL {
         let replies = &block.versions[version as usize];

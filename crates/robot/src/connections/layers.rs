@@ -1,13 +1,14 @@
 //! The layers of a connection: the steps between a fresh connection and its first request (`docs/tls.md`).
 //!
-//! They are, in this order: the SOCKS proxy, TLS to the HTTP proxy, a tunnel through the HTTP proxy, TLS to the server.
+//! HTTP/3 has one step: the handshake of QUIC. With other versions they are, in this order: the SOCKS proxy, TLS to the HTTP proxy, a tunnel through the HTTP proxy, TLS to the server.
 
 use std::cell::RefCell;
 use std::io;
 
-use polygraph_link::{Conn, Link, Nanos};
+use polygraph_link::{Conn, Link, Nanos, SECOND};
 use polygraph_stats::ErrorKind;
 use polygraph_tls::handshake::{Peer, TlsPeer};
+use polygraph_transport::http3::{self, HTTP3, Http3Client, StartError};
 use polygraph_transport::tls::{self, ClientConfigs, RobotTls};
 use polygraph_transport::{Channel, TunnelFailure, tunnel};
 use polygraph_wire::socks::SocksCredentials;
@@ -18,10 +19,13 @@ use super::hop::Hop;
 use super::socks::through_socks;
 use crate::connections::counts;
 use crate::context::RobotContext;
-use crate::failure::{TransactionFailure, connect_error, tls_failure};
+use crate::failure::{TransactionFailure, connect_error, stream_error, tls_failure};
 
 /// The name of HTTP/2 over TLS among application protocols.
 const HTTP2: &str = "h2";
+
+/// How long a robot waits for the handshake of an HTTP/3 connection.
+const ANSWER_LIMIT: Nanos = Nanos::from_secs(20);
 
 /// When a connection was set up. The first transaction on the connection starts with the set-up.
 #[derive(Clone, Copy, Debug)]
@@ -98,8 +102,7 @@ pub async fn add_layers<L: Link>(
             counts::connect(cx, &reply, started);
             reply.map_err(|failure| no_tunnel(&failure))?;
         }
-        let host = uri::host_port(authority.as_bytes()).and_then(|(host, _)| std::str::from_utf8(host).ok());
-        let name = host.unwrap_or(authority);
+        let name = host_of(authority);
         channel = secure(cx, channel, robots, (hop.address, Some(server)), name, protocol).await?;
     }
     Ok(Layered { conn: channel, socks_password })
@@ -135,6 +138,61 @@ async fn secure<L: Link>(
         }
     }
     Ok(secured)
+}
+
+/// The host in the URLs of a visible server, for which its certificate must be valid.
+fn host_of(authority: &str) -> &str {
+    let host = uri::host_port(authority.as_bytes()).and_then(|(host, _)| std::str::from_utf8(host).ok());
+    host.unwrap_or(authority)
+}
+
+/// Opens an HTTP/3 connection to `hop` that is ready for its first request. It was begun at `opened`.
+///
+/// # Errors
+/// If the handshake fails, or is not complete at `deadline`.
+pub async fn open_http3<L: Link>(
+    cx: RobotContext<'_, L>,
+    hop: Hop,
+    robots: &RefCell<SecureRobots>,
+    opened: Nanos,
+    deadline: Option<Nanos>,
+) -> Result<Http3Client, TransactionFailure> {
+    // The test was checked before its start.
+    let unfit =
+        || TransactionFailure::new(ErrorKind::Other, "HTTP/3 needs a server with TLS, and no proxies");
+    let server = hop.server.filter(|_| cx.proxy().is_none() && cx.socks().is_none()).ok_or_else(unfit)?;
+    let name = host_of(&cx.settings.field.servers[server as usize].authority);
+    let client = {
+        let mut robots = robots.borrow_mut();
+        let tls = robots.of(cx)?;
+        let resume = cx.draw_event(tls.settings().resumption);
+        let peer = (hop.address, Some(server));
+        let wanted = TlsPeer { peer, name, resume, protocol: Some(HTTP3) };
+        let way = (cx.address(), hop.address);
+        http3::connect(&cx.link, way, tls, &wanted, &cx.profile().http2).map_err(|error| match error {
+            StartError::Connect(error) => error.into(),
+            StartError::Tls(failure) => tls_failure(&failure, &format!("with {name}")),
+        })?
+    };
+    // Without a limit, a peer that never answers would hold the transaction until QUIC itself gives up.
+    let limit = deadline.map_or(opened + ANSWER_LIMIT, |deadline| deadline.min(opened + ANSWER_LIMIT));
+    if let Err(error) = client.ready(&cx.link, Some(limit)).await {
+        let in_time = deadline.is_none_or(|deadline| cx.now() < deadline);
+        return Err(match error.kind() {
+            io::ErrorKind::TimedOut if in_time => {
+                let detail = format!("no answer of {name} at {hop} over UDP in {} s", ANSWER_LIMIT / SECOND);
+                TransactionFailure::new(ErrorKind::QuicNoAnswer, detail)
+            }
+            _ => match stream_error(&error) {
+                Some((kind, _)) => TransactionFailure::new(kind, format!("with {name}: {error}")),
+                None => failed(cx, &error, name),
+            },
+        });
+    }
+    if let Some(facts) = client.take_handshake() {
+        counts::handshake(cx, &facts, opened);
+    }
+    Ok(client)
 }
 
 fn failed<L: Link>(cx: RobotContext<'_, L>, error: &io::Error, name: &str) -> TransactionFailure {

@@ -1,17 +1,38 @@
-//! HTTP/2 connections of robots. Transactions use their streams like connections with one request.
+//! HTTP/2 and HTTP/3 connections of robots. Transactions use their streams like connections with one request.
 
 use std::cell::Cell;
 
-use polygraph_link::Nanos;
-use polygraph_multiplex::{ClientConnection, Stream, WireBytes};
+use polygraph_link::{Conn, Nanos};
+use polygraph_multiplex::{ClientConnection, WireBytes};
+use polygraph_transport::Channel;
+use polygraph_transport::http3::{self, Http3Client, PathCounts};
 
 use super::hop::Hop;
 use super::layers::SetUp;
 
+/// A connection of either protocol.
+#[derive(Debug)]
+pub enum Protocol {
+    /// A connection of HTTP/2.
+    Http2(ClientConnection),
+    /// A connection of HTTP/3.
+    Http3(Http3Client),
+}
+
+/// Calls a method of the connection.
+macro_rules! either {
+    ($protocol:expr, $connection:ident => $call:expr) => {
+        match &$protocol {
+            Protocol::Http2($connection) => $call,
+            Protocol::Http3($connection) => $call,
+        }
+    };
+}
+
 /// A connection on which a robot has several requests at the same time.
 #[derive(Debug)]
 pub struct MultiplexedConnection {
-    connection: ClientConnection,
+    connection: Protocol,
     /// The peer.
     pub hop: Hop,
     /// Its number among the connections of the loop, from 1.
@@ -36,7 +57,7 @@ pub struct MultiplexedConnection {
 impl MultiplexedConnection {
     /// A connection without streams.
     pub fn new(
-        connection: ClientConnection,
+        connection: Protocol,
         (hop, number): (Hop, u64),
         use_limit: u32,
         opened: Nanos,
@@ -68,32 +89,32 @@ impl MultiplexedConnection {
 
     /// Whether another stream may be opened now.
     pub fn has_room(&self) -> bool {
-        !self.is_finished() && self.connection.has_room()
+        !self.is_finished() && either!(self.connection, connection => connection.has_room())
     }
 
     /// Whether no stream can be opened any more.
     pub fn is_finished(&self) -> bool {
-        self.retired.get() || self.uses.get() >= self.use_limit || !self.connection.is_usable()
+        self.retired.get() || self.uses.get() >= self.use_limit || self.was_left()
     }
 
     /// Whether it was left by the peer.
     pub fn was_left(&self) -> bool {
-        !self.connection.is_usable()
+        !either!(self.connection, connection => connection.is_usable())
     }
 
     /// Whether the peer has announced its end.
     pub fn has_goaway(&self) -> bool {
-        self.connection.has_goaway()
+        either!(self.connection, connection => connection.has_goaway())
     }
 
     /// Whether it has no streams.
     pub fn is_idle(&self) -> bool {
-        self.connection.open_streams() == 0
+        self.open_streams() == 0
     }
 
     /// Number of its streams.
     pub fn open_streams(&self) -> usize {
-        self.connection.open_streams()
+        either!(self.connection, connection => connection.open_streams())
     }
 
     /// Opens no further streams.
@@ -102,13 +123,24 @@ impl MultiplexedConnection {
     }
 
     /// Opens a stream.
-    pub fn open_stream(&self) -> Stream {
+    pub fn open_stream<C: Conn>(&self) -> Channel<C> {
         self.uses.set(self.uses.get() + 1);
-        self.connection.open_stream()
+        match &self.connection {
+            Protocol::Http2(connection) => Channel::Stream(Box::new(connection.open_stream())),
+            Protocol::Http3(connection) => http3::open_stream(connection),
+        }
     }
 
     /// The bytes on the wire since this was last asked.
     pub fn take_bytes(&self) -> WireBytes {
-        self.connection.take_bytes()
+        either!(self.connection, connection => connection.take_bytes())
+    }
+
+    /// What became of QUIC packets since this was last asked.
+    pub fn take_path(&self) -> PathCounts {
+        match &self.connection {
+            Protocol::Http2(_) => PathCounts::default(),
+            Protocol::Http3(connection) => connection.take_path(),
+        }
     }
 }

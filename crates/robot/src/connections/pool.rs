@@ -7,14 +7,15 @@ use std::rc::Rc;
 use polygraph_link::{Conn, IdleState, Link, Nanos};
 use polygraph_multiplex::{ClientConnection, WireBytes};
 use polygraph_stats::evidence::fact;
-use polygraph_stats::{Block, CloseKind, ErrorKind, Evidence};
+use polygraph_stats::{Block, CloseKind, ErrorKind, Evidence, HttpVersion};
 use polygraph_transport::Channel;
+use polygraph_transport::http3::PathCounts;
 use polygraph_wire::socks::SocksCredentials;
 use rustc_hash::FxHashMap;
 
 use super::hop::Hop;
-use super::layers::{Layered, SecureRobots, SetUp, add_layers};
-use super::multiplexed::MultiplexedConnection;
+use super::layers::{Layered, SecureRobots, SetUp, add_layers, open_http3};
+use super::multiplexed::{MultiplexedConnection, Protocol};
 use super::wait_queue::{WaitEnd, WaitQueue};
 use crate::context::{GroupContext, RobotContext};
 use crate::failure::{Incomplete, TransactionFailure};
@@ -55,7 +56,7 @@ impl<C: Conn> PooledConnection<C> {
         (kind, (now - self.opened).as_micros(), u64::from(self.uses))
     }
 
-    /// Whether it is a stream of an HTTP/2 connection.
+    /// Whether it is a stream of an HTTP/2 or HTTP/3 connection.
     pub fn is_stream(&self) -> bool {
         self.multiplexed.is_some()
     }
@@ -73,7 +74,7 @@ fn open_stream<L: Link>(
 ) -> Box<PooledConnection<L::Conn>> {
     let uses = connection.uses();
     let was_idle = uses > 0 && connection.is_idle();
-    let conn = Channel::Stream(Box::new(connection.open_stream()));
+    let conn = connection.open_stream();
     cx.recorder.with(|block| block.streams.concurrent.record(connection.open_streams() as u64));
     Box::new(PooledConnection {
         conn,
@@ -100,6 +101,11 @@ fn count_bytes(block: &mut Block, bytes: WireBytes) {
     block.streams.received_content += bytes.received_content;
 }
 
+fn count_packets(block: &mut Block, path: PathCounts) {
+    block.streams.packets += path.sent;
+    block.streams.lost_packets += path.lost;
+}
+
 /// The connections of one robot.
 #[derive(Debug)]
 struct RobotConnections<C: Conn> {
@@ -109,7 +115,7 @@ struct RobotConnections<C: Conn> {
     session_idle_until: Nanos,
     /// Idle connections, the most recently used one last. They are moved often, so they are boxed.
     idle: Vec<Box<PooledConnection<C>>>,
-    /// Open HTTP/2 connections.
+    /// Open HTTP/2 and HTTP/3 connections.
     multiplexed: Vec<Rc<MultiplexedConnection>>,
 }
 
@@ -182,6 +188,10 @@ impl<C: Conn> ConnectionPool<C> {
     ) -> Result<Box<PooledConnection<C>>, Incomplete> {
         loop {
             if self.has_room(cx) {
+                if cx.http_version() == HttpVersion::Http3 {
+                    // A set-up is rare and its state is large, so it is boxed.
+                    return Ok(Box::pin(self.open_http3(cx, hop, deadline)).await?);
+                }
                 // The next waiter must not keep waiting for a slot that this transaction could not use.
                 let opened = self.open_new(cx, hop).inspect_err(|_| self.wake_waiter(cx.robot))?;
                 let ready = match cx.is_secure(hop) || cx.socks().is_some() {
@@ -222,7 +232,7 @@ impl<C: Conn> ConnectionPool<C> {
     }
 
     /// The idle connection of the robot that a request to `hop` can use, the last used one if there are several. For robots that
-    /// speak HTTP/2, a stream of a connection that has room for it.
+    /// speak HTTP/2 or HTTP/3, a stream of a connection that has room for it.
     pub fn take_idle<L: Link<Conn = C>>(
         &self,
         cx: RobotContext<'_, L>,
@@ -294,27 +304,14 @@ impl<C: Conn> ConnectionPool<C> {
         cx: RobotContext<'_, L>,
         hop: Hop,
     ) -> Result<Box<PooledConnection<C>>, TransactionFailure> {
-        let open = self.open.get();
-        if open >= cx.settings.open_limit {
-            // If the test needs more connections than the host allows, the device is not the cause.
-            let (kind, why) = match cx.settings.limited_by_host {
-                true => (ErrorKind::NoDescriptor, ", as many as the file descriptors allow"),
-                false => (ErrorKind::TooManyOpen, ""),
-            };
-            return Err(TransactionFailure::new(kind, format!("{open} connections are open{why}")));
-        }
-        let drawn = cx.profile().requests_per_connection.sample(&mut *cx.reply_rng.borrow_mut());
-        let opened = cx.now();
+        let (opened, use_limit) = self.admit(cx)?;
         let conn = Channel::Plain(cx.link.connect(cx.address(), cx.socks().unwrap_or(hop.address))?);
-        self.of(cx.robot).open += 1;
-        self.open.set(open + 1);
-        self.opened.set(self.opened.get() + 1);
-        cx.recorder.with(|block| block.conns.enter(opened));
+        let number = self.enter(cx, opened);
         Ok(Box::new(PooledConnection {
             conn,
             uses: 0,
-            use_limit: drawn.trunc().clamp(1.0, f64::from(u32::MAX)) as u32,
-            number: self.opened.get(),
+            use_limit,
+            number,
             established: false,
             set_up: None,
             socks_password: false,
@@ -325,6 +322,58 @@ impl<C: Conn> ConnectionPool<C> {
             idle_since: opened,
             hop,
         }))
+    }
+
+    /// Opens an HTTP/3 connection, and its first stream.
+    async fn open_http3<L: Link<Conn = C>>(
+        &self,
+        cx: RobotContext<'_, L>,
+        hop: Hop,
+        deadline: Option<Nanos>,
+    ) -> Result<Box<PooledConnection<C>>, TransactionFailure> {
+        // The next waiter must not keep waiting for a slot that this transaction could not use.
+        let (opened, use_limit) = self.admit(cx).inspect_err(|_| self.wake_waiter(cx.robot))?;
+        let number = self.enter(cx, opened);
+        let client = match open_http3(cx, hop, &self.tls, opened, deadline).await {
+            Ok(client) => client,
+            Err(failure) => {
+                self.forget(cx, false, None, cx.now());
+                return Err(TransactionFailure { started: Some(opened), ..failure });
+            }
+        };
+        let ended = cx.now();
+        cx.recorder.with(|block| block.established.enter(ended));
+        let client = Protocol::Http3(client);
+        let mut connection = MultiplexedConnection::new(client, (hop, number), use_limit, opened);
+        connection.set_up = Cell::new(Some(SetUp { started: opened, ended }));
+        connection.established = Cell::new(true);
+        let connection = Rc::new(connection);
+        self.of(cx.robot).multiplexed.push(Rc::clone(&connection));
+        Ok(open_stream(cx, connection))
+    }
+
+    /// Counts a new connection of the robot. Returns its number on the loop.
+    fn enter<L: Link<Conn = C>>(&self, cx: RobotContext<'_, L>, opened: Nanos) -> u64 {
+        self.of(cx.robot).open += 1;
+        self.open.set(self.open.get() + 1);
+        self.opened.set(self.opened.get() + 1);
+        cx.recorder.with(|block| block.conns.enter(opened));
+        self.opened.get()
+    }
+
+    /// Checks whether another connection may be opened at all. Returns the time, and after how many requests it is closed.
+    fn admit<L: Link<Conn = C>>(&self, cx: RobotContext<'_, L>) -> Result<(Nanos, u32), TransactionFailure> {
+        let open = self.open.get();
+        if open >= cx.settings.open_limit {
+            // If the test needs more connections than the host allows, the device is not the cause.
+            let (kind, why) = match cx.settings.limited_by_host {
+                true => (ErrorKind::NoDescriptor, ", as many as the file descriptors allow"),
+                false => (ErrorKind::TooManyOpen, ""),
+            };
+            return Err(TransactionFailure::new(kind, format!("{open} connections are open{why}")));
+        }
+        let drawn = cx.profile().requests_per_connection.sample(&mut *cx.reply_rng.borrow_mut());
+        Ok((cx.now(), drawn.trunc().clamp(1.0, f64::from(u32::MAX)) as u32))
     }
 
     /// Adds the layers that the first request on a new connection needs.
@@ -456,7 +505,7 @@ impl<C: Conn> ConnectionPool<C> {
     ) -> Box<PooledConnection<C>> {
         let PooledConnection { conn, hop, number, use_limit, opened, established, .. } = connection;
         let scheme = if hop.server.is_some() { "https" } else { "http" };
-        let client = ClientConnection::start(&cx.link, conn, scheme, &cx.profile().http2);
+        let client = Protocol::Http2(ClientConnection::start(&cx.link, conn, scheme, &cx.profile().http2));
         let mut multiplexed = MultiplexedConnection::new(client, (hop, number), use_limit, opened);
         multiplexed.set_up = Cell::new(connection.set_up);
         multiplexed.socks_password = connection.socks_password;
@@ -493,6 +542,7 @@ impl<C: Conn> ConnectionPool<C> {
         drop(stream);
         cx.recorder.with(|block| {
             count_bytes(block, connection.take_bytes());
+            count_packets(block, connection.take_path());
             if good && !connection.established.replace(true) {
                 block.established.enter(now);
             }
@@ -516,7 +566,7 @@ impl<C: Conn> ConnectionPool<C> {
         }
     }
 
-    /// Closes up to `most` idle HTTP/2 connections that `fit`, the oldest first. Returns their number.
+    /// Closes up to `most` idle HTTP/2 and HTTP/3 connections that `fit`, the oldest first. Returns their number.
     fn close_multiplexed<L: Link<Conn = C>>(
         &self,
         cx: RobotContext<'_, L>,
@@ -549,6 +599,7 @@ impl<C: Conn> ConnectionPool<C> {
             count_bytes(block, connection.take_bytes());
             block.streams.per_connection.record(u64::from(connection.uses()));
             block.streams.goaways += u64::from(connection.has_goaway());
+            count_packets(block, connection.take_path());
         });
         self.forget(cx, connection.established.get(), ending, now);
     }

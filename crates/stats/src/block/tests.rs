@@ -111,6 +111,8 @@ pub(crate) fn full() -> Block {
         unprocessed: 3,
         goaways: 4,
         misdirected: 5,
+        packets: 60,
+        lost_packets: 6,
         ..StreamStats::default()
     };
     [&mut block.streams.concurrent, &mut block.streams.per_connection]

@@ -112,6 +112,7 @@ const OF_LIBRARIES: &[(&str, &str)] = &[
     ("crates/monitor/src/terminal.rs", "Home"),
     ("crates/monitor/src/terminal/app.rs", "Home"),
     ("crates/monitor/src/terminal/draw.rs", "Frame"),
+    ("crates/quic/src/wire.rs", "Readable"),
 ];
 
 /// Phrases that are no plain English, compared in comments, messages and documents.

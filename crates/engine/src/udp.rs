@@ -1,0 +1,270 @@
+//! A UDP socket that exchanges many datagrams in one system call, where the kernel can (udp(7), `UDP_SEGMENT` and `UDP_GRO`).
+
+use std::cell::RefCell;
+use std::io::{self, IoSliceMut};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use polygraph_link::{Capture, Datagrams, IncomingDatagrams, OutgoingDatagrams};
+use polygraph_uring::{Readiness, Ring};
+use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use crate::loop_state::LoopState;
+use crate::poller::register;
+
+/// The wanted size in bytes of the socket's receive buffer, in which datagrams wait while the loop is busy. The kernel may allow
+/// less (`net.core.rmem_max`).
+const RECEIVE_BUFFER: usize = 4 << 20;
+
+/// A UDP socket on an event loop.
+#[derive(Debug)]
+pub struct UdpSocket {
+    state: LoopState,
+    udp: UdpSocketState,
+    fd: RefCell<Registration>,
+}
+
+/// How the loop watches the socket.
+#[derive(Debug)]
+enum Registration {
+    Reading(AsyncFd<OwnedFd>),
+    /// A send found the socket full once.
+    Both(AsyncFd<OwnedFd>),
+    /// The waits come first, because they must end before the descriptor is closed.
+    Ring {
+        reading: Option<Readiness>,
+        writing: Option<Readiness>,
+        ring: Ring,
+        fd: OwnedFd,
+    },
+    /// Temporary state while the registration changes.
+    Changing,
+}
+
+impl Registration {
+    fn fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Registration::Reading(fd) | Registration::Both(fd) => fd.get_ref().as_fd(),
+            Registration::Ring { fd, .. } => fd.as_fd(),
+            Registration::Changing => unreachable!("never left in between"),
+        }
+    }
+}
+
+impl UdpSocket {
+    /// A socket that is bound already, on `ring` or, without one, on the current loop on epoll.
+    ///
+    /// # Errors
+    /// If the system does not accept the settings.
+    pub fn new(state: LoopState, ring: Option<&Ring>, socket: Socket) -> io::Result<UdpSocket> {
+        let udp = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        let fd = match ring {
+            Some(ring) => {
+                Registration::Ring { reading: None, writing: None, ring: ring.clone(), fd: socket.into() }
+            }
+            None => Registration::Reading(register(socket.into(), Interest::READABLE)?),
+        };
+        Ok(UdpSocket { state, udp, fd: RefCell::new(fd) })
+    }
+}
+
+/// A socket at which a server receives datagrams at `address`, which sockets of other loops may share: the kernel passes all
+/// datagrams of a client's socket to the same one.
+///
+/// # Errors
+/// If the address cannot be used; the message contains it.
+pub fn bind(address: SocketAddr) -> io::Result<Socket> {
+    let binding = || {
+        let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+        socket.set_reuse_port(true)?;
+        socket.bind(&address.into())?;
+        // A smaller buffer loses datagrams under load; that is counted as lost packets.
+        let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
+        Ok(socket)
+    };
+    binding().map_err(|e: io::Error| {
+        io::Error::new(e.kind(), format!("cannot receive datagrams at {address} over UDP: {e}"))
+    })
+}
+
+fn receive(
+    udp: &UdpSocketState,
+    state: &LoopState,
+    fd: BorrowedFd<'_>,
+    take: &mut Option<impl FnOnce(&IncomingDatagrams<'_>)>,
+) -> io::Result<()> {
+    state.with_buffer(|buffer| {
+        let mut meta = [RecvMeta::default()];
+        udp.recv(UdpSockRef::from(&fd), &mut [IoSliceMut::new(buffer)], &mut meta)?;
+        let [meta] = meta;
+        if let Some(take) = take.take() {
+            take(&IncomingDatagrams {
+                from: meta.addr,
+                to: meta.dst_ip,
+                ecn: meta.ecn.map_or(0, |ecn| ecn as u8),
+                segment: meta.stride.max(1),
+                bytes: &buffer[..meta.len],
+            });
+        }
+        Ok(())
+    })
+}
+
+impl Datagrams for UdpSocket {
+    fn most_segments(&self) -> usize {
+        self.udp.max_gso_segments()
+    }
+
+    fn keeps_whole(&self) -> bool {
+        !self.udp.may_fragment()
+    }
+
+    fn new_capture(&self) -> Option<Capture> {
+        self.state.new_capture().map(|capture| *capture)
+    }
+
+    fn try_send(&self, datagrams: &OutgoingDatagrams<'_>) -> io::Result<()> {
+        let transmit = Transmit {
+            destination: datagrams.to,
+            ecn: EcnCodepoint::from_bits(datagrams.ecn),
+            contents: datagrams.bytes,
+            segment_size: datagrams.segment,
+            src_ip: datagrams.from,
+        };
+        let registration = self.fd.borrow();
+        self.udp.try_send(UdpSockRef::from(&registration.fd()), &transmit)
+    }
+
+    fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut registration = self.fd.borrow_mut();
+        if let Registration::Ring { writing, ring, fd, .. } = &mut *registration {
+            return poll_ready(ring, writing, fd.as_fd(), libc::POLLOUT, cx);
+        }
+        *registration = match std::mem::replace(&mut *registration, Registration::Changing) {
+            Registration::Reading(fd) => {
+                let interest = Interest::READABLE | Interest::WRITABLE;
+                Registration::Both(register(fd.into_inner(), interest)?)
+            }
+            // The readiness that made the send fail is stale.
+            Registration::Both(fd) => {
+                if let Poll::Ready(guard) = fd.poll_write_ready(cx) {
+                    guard?.clear_ready();
+                }
+                Registration::Both(fd)
+            }
+            other => other,
+        };
+        let Registration::Both(fd) = &*registration else { return Poll::Ready(Ok(())) };
+        fd.poll_write_ready(cx).map_ok(|_| ())
+    }
+
+    fn poll_recv(
+        &self,
+        cx: &mut Context<'_>,
+        take: impl FnOnce(&IncomingDatagrams<'_>),
+    ) -> Poll<io::Result<()>> {
+        let mut take = Some(take);
+        let mut registration = self.fd.borrow_mut();
+        loop {
+            let received = match &mut *registration {
+                Registration::Reading(fd) | Registration::Both(fd) => {
+                    let mut guard = ready!(fd.poll_read_ready(cx))?;
+                    let received = receive(&self.udp, &self.state, guard.get_inner().as_fd(), &mut take);
+                    if matches!(&received, Err(e) if e.kind() == io::ErrorKind::WouldBlock) {
+                        guard.clear_ready();
+                    }
+                    received
+                }
+                Registration::Ring { reading, ring, fd, .. } => {
+                    if reading.is_some() {
+                        ready!(poll_ready(ring, reading, fd.as_fd(), libc::POLLIN, cx))?;
+                    }
+                    let received = receive(&self.udp, &self.state, fd.as_fd(), &mut take);
+                    if matches!(&received, Err(e) if e.kind() == io::ErrorKind::WouldBlock) {
+                        ready!(poll_ready(ring, reading, fd.as_fd(), libc::POLLIN, cx))?;
+                    }
+                    received
+                }
+                Registration::Changing => unreachable!("never left in between"),
+            };
+            match received {
+                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                received => return Poll::Ready(received),
+            }
+        }
+    }
+}
+
+/// Waits on a ring, in the wait `kept` if one is under way.
+fn poll_ready(
+    ring: &Ring,
+    kept: &mut Option<Readiness>,
+    fd: BorrowedFd<'_>,
+    events: libc::c_short,
+    cx: &mut Context<'_>,
+) -> Poll<io::Result<()>> {
+    let wait = match kept {
+        Some(wait) => wait,
+        None => kept.insert(ring.ready(fd, events)?),
+    };
+    let result = ready!(Pin::new(wait).poll(cx));
+    *kept = None;
+    Poll::Ready(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use polygraph_link::Link;
+
+    use super::*;
+    use crate::event_loop::{Engine, EventLoop};
+    use crate::timers::DEFAULT_QUANTUM;
+
+    #[test]
+    fn datagrams_cross_in_batches_and_nobody_at_home_is_an_error() {
+        for engine in Engine::available() {
+            let event_loop = EventLoop::new(engine, DEFAULT_QUANTUM, None).unwrap();
+            let net = event_loop.net().clone();
+            let (sizes, absent) = event_loop
+                .run(async move {
+                    let socket = bind("127.0.0.1:0".parse().unwrap()).unwrap();
+                    let address = socket.local_addr().unwrap().as_socket().unwrap();
+                    let server = UdpSocket::new(net.state().clone(), net.ring(), socket).unwrap();
+                    let client = net.connect_datagrams(Some(address.ip()), address).unwrap();
+                    let bytes = vec![7; 2500];
+                    let batch = client.most_segments() > 1;
+                    let segment = batch.then_some(1000);
+                    let bytes = if batch { &bytes[..] } else { &bytes[..1000] };
+                    let out = OutgoingDatagrams { to: address, from: None, ecn: 0, segment, bytes };
+                    client.try_send(&out).unwrap();
+                    let (mut got, mut sizes) = (0, Vec::new());
+                    while got < bytes.len() {
+                        poll_fn(|cx| {
+                            server.poll_recv(cx, |datagrams| {
+                                got += datagrams.bytes.len();
+                                sizes.extend(datagrams.bytes.chunks(datagrams.segment).map(<[u8]>::len));
+                            })
+                        })
+                        .await
+                        .unwrap();
+                    }
+                    drop(server);
+                    let out =
+                        OutgoingDatagrams { to: address, from: None, ecn: 0, segment: None, bytes: b"?" };
+                    client.try_send(&out).unwrap();
+                    // The answer that nobody is there has arrived.
+                    (sizes, client.try_send(&out).unwrap_err().kind())
+                })
+                .unwrap();
+            assert!(sizes == [1000, 1000, 500] || sizes == [1000], "{sizes:?}");
+            assert_eq!(absent, io::ErrorKind::ConnectionRefused, "{engine:?}");
+        }
+    }
+}

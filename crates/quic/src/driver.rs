@@ -1,0 +1,344 @@
+//! The task of a UDP socket: it passes datagrams between the socket and its connections, and watches their timers.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::future::poll_fn;
+use std::io;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use bytes::BytesMut;
+use polygraph_link::{Datagrams, IncomingDatagrams, Link, Nanos, OutgoingDatagrams};
+use quinn_proto::{DatagramEvent, EcnCodepoint, Endpoint, Incoming, Transmit};
+
+use crate::clock::instant;
+use crate::lost::Lost;
+use crate::wire::{Queue, Wire};
+
+/// The most receives before other tasks get their turn.
+const MOST_RECEIVES: usize = 16;
+/// The most datagrams of a connection that are sent in one step. More would make bursts that receivers lose.
+const MOST_SEGMENTS: usize = 10;
+
+/// What a server does with a new connection, or with one that failed at once.
+pub type Accept = Box<dyn FnMut(Result<Rc<Wire>, Lost>)>;
+
+/// Passes datagrams between a socket and its connections.
+pub struct Driver<D: Datagrams> {
+    socket: D,
+    endpoint: Endpoint,
+    queue: Rc<Queue>,
+    wires: Vec<Option<Rc<Wire>>>,
+    /// When connections have to act. Entries that are not the connection's own time any more have no effect.
+    agenda: BinaryHeap<Reverse<(Nanos, usize)>>,
+    /// A datagram that the socket did not take yet; its bytes are in `out`.
+    unsent: Option<Transmit>,
+    out: Vec<u8>,
+    /// What is called before a server's connection begins, and for it; `None` for a client, whose socket has one connection.
+    server: Option<(Box<dyn Fn()>, Accept)>,
+}
+
+impl<D: Datagrams> Driver<D> {
+    /// A driver without connections.
+    pub fn new(
+        socket: D,
+        endpoint: Endpoint,
+        queue: Rc<Queue>,
+        server: Option<(Box<dyn Fn()>, Accept)>,
+    ) -> Driver<D> {
+        Driver {
+            socket,
+            endpoint,
+            queue,
+            wires: Vec::new(),
+            agenda: BinaryHeap::new(),
+            unsent: None,
+            out: Vec::new(),
+            server,
+        }
+    }
+
+    /// Adds a connection of the endpoint.
+    pub fn add(&mut self, wire: Rc<Wire>) {
+        let place = wire.handle().0;
+        if self.wires.len() <= place {
+            self.wires.resize(place + 1, None);
+        }
+        self.wires[place] = Some(wire);
+    }
+
+    /// Runs for ever, or for a client until its connection has ended.
+    pub async fn run<L: Link>(mut self, link: L) {
+        let mut sleep = pin!(None);
+        let mut armed = Nanos::MAX;
+        poll_fn(|cx| {
+            loop {
+                self.queue.set_driver(cx.waker());
+                let is_idle = self.receive(cx);
+                self.work(cx);
+                if self.server.is_none() && self.is_over() {
+                    return Poll::Ready(());
+                }
+                let next = self.next_timeout();
+                if next != armed {
+                    armed = next;
+                    sleep.set((next < Nanos::MAX).then(|| link.sleep_until(next)));
+                }
+                match sleep.as_mut().as_pin_mut().map(|sleep| sleep.poll(cx)) {
+                    Some(Poll::Ready(())) => {
+                        armed = Nanos::MAX;
+                        sleep.set(None);
+                    }
+                    _ => {
+                        if !is_idle {
+                            cx.waker().wake_by_ref();
+                        }
+                        return Poll::Pending;
+                    }
+                }
+            }
+        })
+        .await;
+    }
+
+    /// Whether the connection of a client has ended, and everything is sent.
+    fn is_over(&self) -> bool {
+        let over = |wire: &Rc<Wire>| wire.state().lost.is_some();
+        self.unsent.is_none() && self.wires.iter().flatten().all(over)
+    }
+
+    fn next_timeout(&mut self) -> Nanos {
+        while let Some(&Reverse((at, place))) = self.agenda.peek() {
+            let wire = self.wires.get(place).and_then(Option::as_ref);
+            if wire.is_some_and(|wire| wire.state().armed == at) {
+                return at;
+            }
+            self.agenda.pop();
+        }
+        Nanos::MAX
+    }
+
+    /// Takes what has arrived. Returns whether there is nothing more.
+    fn receive(&mut self, cx: &mut Context<'_>) -> bool {
+        for _ in 0..MOST_RECEIVES {
+            let Driver { socket, endpoint, queue, wires, server, .. } = self;
+            let (mut responses, mut accepted) = (Vec::new(), Vec::new());
+            let is_client = server.is_none();
+            // Datagrams of another connection may wait in `out`.
+            let mut response = Vec::new();
+            let received = socket.poll_recv(cx, |datagrams| {
+                let now = instant(queue.now());
+                each(datagrams, |data| {
+                    let local = datagrams.to.filter(|_| !is_client);
+                    let ecn = EcnCodepoint::from_bits(datagrams.ecn);
+                    match endpoint.handle(now, datagrams.from, local, ecn, data, &mut response) {
+                        None => {}
+                        Some(DatagramEvent::ConnectionEvent(handle, event)) => {
+                            if let Some(wire) = wires.get(handle.0).and_then(Option::as_ref) {
+                                wire.state().quic.handle_event(event);
+                                wire.touch();
+                            }
+                        }
+                        Some(DatagramEvent::Response(transmit)) => {
+                            responses.push((transmit, std::mem::take(&mut response)));
+                        }
+                        Some(DatagramEvent::NewConnection(incoming)) => {
+                            let Some((prepare, _)) = server else { return endpoint.ignore(incoming) };
+                            prepare();
+                            match accept(endpoint, queue, incoming) {
+                                Ok(wire) => {
+                                    let place = wire.handle().0;
+                                    if wires.len() <= place {
+                                        wires.resize(place + 1, None);
+                                    }
+                                    wires[place] = Some(Rc::clone(&wire));
+                                    accepted.push(Ok(wire));
+                                }
+                                Err(failed) => {
+                                    responses.extend(failed.last);
+                                    accepted.push(Err(failed.why));
+                                }
+                            }
+                        }
+                    }
+                });
+            });
+            for (transmit, bytes) in responses {
+                // If the socket is full, the peer asks again.
+                let _ = send(socket, &transmit, &bytes);
+            }
+            if let Some((_, accept)) = server {
+                accepted.into_iter().for_each(accept);
+            }
+            match received {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) => self.note_error(&error),
+                Poll::Pending => return true,
+            }
+        }
+        false
+    }
+
+    /// An error that the system reports about a datagram which a client sent.
+    fn note_error(&mut self, error: &io::Error) {
+        use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
+        if self.server.is_some() {
+            return;
+        }
+        for wire in self.wires.iter().flatten() {
+            let mut state = wire.state();
+            match (error.kind(), state.connected) {
+                (ConnectionRefused, false) => state.lose(Lost::Refused),
+                (ConnectionRefused, true) => state.lose(Lost::Reset),
+                (HostUnreachable | NetworkUnreachable, false) => state.lose(Lost::Unreachable(error.kind())),
+                _ => {}
+            }
+        }
+    }
+
+    /// Lets connections act for which there is something to do, as long as the socket takes what they send.
+    fn work(&mut self, cx: &mut Context<'_>) {
+        let now = self.queue.now();
+        while let Some(&Reverse((at, place))) = self.agenda.peek()
+            && at <= now
+        {
+            self.agenda.pop();
+            if let Some(wire) = self.wires.get(place).and_then(Option::as_ref) {
+                let mut state = wire.state();
+                if state.armed == at {
+                    state.armed = Nanos::MAX;
+                    drop(state);
+                    wire.touch();
+                }
+            }
+        }
+        if let Some(transmit) = self.unsent.take()
+            && !self.try_send(transmit, cx)
+        {
+            return;
+        }
+        let mut list = self.queue.take();
+        let mut at = 0;
+        while at < list.len() {
+            let Some(wire) = self.wires.get(list[at].0).and_then(Option::as_ref).map(Rc::clone) else {
+                at += 1;
+                continue;
+            };
+            wire.begin_turn();
+            let goes_on = self.turn(&wire, now, cx);
+            if !goes_on {
+                // The rest follows when the socket has room.
+                wire.touch();
+                list[at + 1..].iter().for_each(|handle| self.queue.push(*handle));
+                break;
+            }
+            at += 1;
+        }
+        list.clear();
+        self.queue.recycle(list);
+    }
+
+    /// Lets a connection act. Returns whether the socket takes more.
+    fn turn(&mut self, wire: &Rc<Wire>, now: Nanos, cx: &mut Context<'_>) -> bool {
+        let handle = wire.handle();
+        let most = self.socket.most_segments().clamp(1, MOST_SEGMENTS);
+        wire.state().advance(now);
+        if !self.pass_events(wire) {
+            self.wires[handle.0] = None;
+            return true;
+        }
+        loop {
+            self.out.clear();
+            let transmit = wire.state().quic.poll_transmit(instant(now), most, &mut self.out);
+            let Some(transmit) = transmit else { break };
+            if !self.try_send(transmit, cx) {
+                return false;
+            }
+        }
+        if !self.pass_events(wire) {
+            self.wires[handle.0] = None;
+            return true;
+        }
+        let mut state = wire.state();
+        let next = state.next_timeout();
+        // A later time is looked at when the earlier one comes.
+        if next < state.armed {
+            state.armed = next;
+            self.agenda.push(Reverse((next, handle.0)));
+        }
+        true
+    }
+
+    /// Passes events between the connection and the endpoint. Returns whether the connection still exists.
+    fn pass_events(&mut self, wire: &Rc<Wire>) -> bool {
+        loop {
+            let mut state = wire.state();
+            let Some(event) = state.quic.poll_endpoint_events() else { return true };
+            let is_drained = event.is_drained();
+            if let Some(answer) = self.endpoint.handle_event(wire.handle(), event) {
+                state.quic.handle_event(answer);
+            }
+            if is_drained {
+                state.lose(Lost::Closed);
+                return false;
+            }
+        }
+    }
+
+    /// Sends what is in `out`. Returns whether the socket has taken it; otherwise it is kept.
+    fn try_send(&mut self, transmit: Transmit, cx: &mut Context<'_>) -> bool {
+        loop {
+            match send(&self.socket, &transmit, &self.out) {
+                Ok(()) => return true,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if self.socket.poll_writable(cx).is_pending() {
+                        self.unsent = Some(transmit);
+                        return false;
+                    }
+                }
+                Err(error) => {
+                    // What cannot be sent is lost, as on the way: the connection sends it again.
+                    self.note_error(&error);
+                    return true;
+                }
+            }
+        }
+    }
+}
+
+/// Passes each datagram to `take`.
+fn each(datagrams: &IncomingDatagrams<'_>, mut take: impl FnMut(BytesMut)) {
+    let mut all = BytesMut::from(datagrams.bytes);
+    while !all.is_empty() {
+        take(all.split_to(datagrams.segment.min(all.len())));
+    }
+}
+
+fn send(socket: &impl Datagrams, transmit: &Transmit, bytes: &[u8]) -> io::Result<()> {
+    socket.try_send(&OutgoingDatagrams {
+        to: transmit.destination,
+        from: transmit.src_ip,
+        ecn: transmit.ecn.map_or(0, |ecn| ecn as u8),
+        segment: transmit.segment_size,
+        bytes: &bytes[..transmit.size],
+    })
+}
+
+/// A connection that could not begin, and a last datagram for the client, if there is one.
+struct NotBegun {
+    why: Lost,
+    last: Option<(Transmit, Vec<u8>)>,
+}
+
+/// Begins a connection that a client opens.
+fn accept(endpoint: &mut Endpoint, queue: &Rc<Queue>, incoming: Incoming) -> Result<Rc<Wire>, Box<NotBegun>> {
+    let mut response = Vec::new();
+    match endpoint.accept(incoming, instant(queue.now()), &mut response, None) {
+        Ok((handle, quic)) => Ok(Wire::new(handle, quic, queue)),
+        Err(error) => {
+            let last = error.response.map(|transmit| (transmit, response));
+            Err(Box::new(NotBegun { why: Lost::of(error.cause, None, false), last }))
+        }
+    }
+}

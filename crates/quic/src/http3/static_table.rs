@@ -1,0 +1,177 @@
+//! The static table of QPACK (RFC 9204, appendix A).
+
+use std::sync::LazyLock;
+
+/// The entries: names and values.
+pub const ENTRIES: [(&str, &str); 99] = [
+    (":authority", ""),
+    (":path", "/"),
+    ("age", "0"),
+    ("content-disposition", ""),
+    ("content-length", "0"),
+    ("cookie", ""),
+    ("date", ""),
+    ("etag", ""),
+    ("if-modified-since", ""),
+    ("if-none-match", ""),
+    ("last-modified", ""),
+    ("link", ""),
+    ("location", ""),
+    ("referer", ""),
+    ("set-cookie", ""),
+    (":method", "CONNECT"),
+    (":method", "DELETE"),
+    (":method", "GET"),
+    (":method", "HEAD"),
+    (":method", "OPTIONS"),
+    (":method", "POST"),
+    (":method", "PUT"),
+    (":scheme", "http"),
+    (":scheme", "https"),
+    (":status", "103"),
+    (":status", "200"),
+    (":status", "304"),
+    (":status", "404"),
+    (":status", "503"),
+    ("accept", "*/*"),
+    ("accept", "application/dns-message"),
+    ("accept-encoding", "gzip, deflate, br"),
+    ("accept-ranges", "bytes"),
+    ("access-control-allow-headers", "cache-control"),
+    ("access-control-allow-headers", "content-type"),
+    ("access-control-allow-origin", "*"),
+    ("cache-control", "max-age=0"),
+    ("cache-control", "max-age=2592000"),
+    ("cache-control", "max-age=604800"),
+    ("cache-control", "no-cache"),
+    ("cache-control", "no-store"),
+    ("cache-control", "public, max-age=31536000"),
+    ("content-encoding", "br"),
+    ("content-encoding", "gzip"),
+    ("content-type", "application/dns-message"),
+    ("content-type", "application/javascript"),
+    ("content-type", "application/json"),
+    ("content-type", "application/x-www-form-urlencoded"),
+    ("content-type", "image/gif"),
+    ("content-type", "image/jpeg"),
+    ("content-type", "image/png"),
+    ("content-type", "text/css"),
+    ("content-type", "text/html; charset=utf-8"),
+    ("content-type", "text/plain"),
+    ("content-type", "text/plain;charset=utf-8"),
+    ("range", "bytes=0-"),
+    ("strict-transport-security", "max-age=31536000"),
+    ("strict-transport-security", "max-age=31536000; includesubdomains"),
+    ("strict-transport-security", "max-age=31536000; includesubdomains; preload"),
+    ("vary", "accept-encoding"),
+    ("vary", "origin"),
+    ("x-content-type-options", "nosniff"),
+    ("x-xss-protection", "1; mode=block"),
+    (":status", "100"),
+    (":status", "204"),
+    (":status", "206"),
+    (":status", "302"),
+    (":status", "400"),
+    (":status", "403"),
+    (":status", "421"),
+    (":status", "425"),
+    (":status", "500"),
+    ("accept-language", ""),
+    ("access-control-allow-credentials", "FALSE"),
+    ("access-control-allow-credentials", "TRUE"),
+    ("access-control-allow-headers", "*"),
+    ("access-control-allow-methods", "get"),
+    ("access-control-allow-methods", "get, post, options"),
+    ("access-control-allow-methods", "options"),
+    ("access-control-expose-headers", "content-length"),
+    ("access-control-request-headers", "content-type"),
+    ("access-control-request-method", "get"),
+    ("access-control-request-method", "post"),
+    ("alt-svc", "clear"),
+    ("authorization", ""),
+    ("content-security-policy", "script-src 'none'; object-src 'none'; base-uri 'none'"),
+    ("early-data", "1"),
+    ("expect-ct", ""),
+    ("forwarded", ""),
+    ("if-range", ""),
+    ("origin", ""),
+    ("purpose", "prefetch"),
+    ("server", ""),
+    ("timing-allow-origin", "*"),
+    ("upgrade-insecure-requests", "1"),
+    ("user-agent", ""),
+    ("x-forwarded-for", ""),
+    ("x-frame-options", "deny"),
+    ("x-frame-options", "sameorigin"),
+];
+
+/// The longest name among the entries.
+const LONGEST: usize = 32;
+
+/// The entries by the length of their names, in order.
+static BY_LENGTH: LazyLock<[Vec<u8>; LONGEST + 1]> = LazyLock::new(|| {
+    let mut lists = [const { Vec::new() }; LONGEST + 1];
+    for (index, (name, _)) in ENTRIES.iter().enumerate() {
+        lists[name.len()].push(index as u8);
+    }
+    lists
+});
+
+/// An entry that serves to encode a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Name and value are those of this entry.
+    Field(u8),
+    /// The name is that of this entry.
+    Name(u8),
+}
+
+/// The entry for a field with this name, in any case, and value.
+pub fn find(name: &str, value: &[u8]) -> Option<Found> {
+    let mut first = None;
+    for &index in BY_LENGTH.get(name.len())? {
+        let (known, of_entry) = ENTRIES[usize::from(index)];
+        if known.eq_ignore_ascii_case(name) {
+            if of_entry.as_bytes() == value {
+                return Some(Found::Field(index));
+            }
+            first.get_or_insert(Found::Name(index));
+        }
+    }
+    first
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_entry_is_found() {
+        for (index, (name, value)) in ENTRIES.iter().enumerate() {
+            let found = find(&name.to_ascii_uppercase(), value.as_bytes());
+            assert_eq!(found, Some(Found::Field(index as u8)), "{name}");
+        }
+        assert_eq!(find("accept", b"text/css"), Some(Found::Name(29)));
+        assert_eq!(find("x-xact", b""), None);
+        assert_eq!(find(&"x".repeat(99), b""), None);
+        assert_eq!(ENTRIES.iter().map(|(name, _)| name.len()).max(), Some(LONGEST));
+    }
+
+    /// Some positions of the standard, which shift if an entry is missing.
+    #[test]
+    fn entries_are_where_the_standard_has_them() {
+        for (index, name, value) in [
+            (0, ":authority", ""),
+            (17, ":method", "GET"),
+            (25, ":status", "200"),
+            (52, "content-type", "text/html; charset=utf-8"),
+            (63, ":status", "100"),
+            (71, ":status", "500"),
+            (85, "content-security-policy", "script-src 'none'; object-src 'none'; base-uri 'none'"),
+            (92, "server", ""),
+            (98, "x-frame-options", "sameorigin"),
+        ] {
+            assert_eq!(ENTRIES[index], (name, value));
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! HTTP/3 (RFC 9114) over QUIC (RFC 9000), over the datagrams of the event loop.
+//!
+//! The library quinn-proto is QUIC without sockets and clocks; this crate connects it with [`polygraph_link`], and speaks HTTP/3 on
+//! its streams. Robots and servers get streams that look like connections on which one exchange takes place, as with HTTP/2.
+//!
+//! * [`client`], [`server`]: the two sides of a connection.
+//! * [`stream`]: a stream as a [`Conn`](polygraph_link::Conn).
+//! * [`http3`]: frames and field sections, without I/O.
+//! * [`lost`]: why connections end.
+//! * `session`: what the streams of a connection share, and its control streams.
+//! * `driver`, `wire`: a UDP socket and its connections.
+//! * `config`, `clock`: settings and time of QUIC.
+//!
+//! # Decisions
+//!
+//! * **A client's connection has a socket of its own**, as in browsers. Servers on several event loops share an address, and the kernel
+//!   chooses the loop by the addresses and ports of both sides: connections of one socket would all reach the same loop.
+//! * **No dynamic table of QPACK**: neither side announces one, so no stream waits for another. Field sections are larger than those of
+//!   browsers for it.
+//! * **No connection migration**: a benchmark's addresses do not change, and its packets must not move to another event loop.
+//! * **No push**: clients do not allow it, and servers do not offer it.
+//! * **A client leaves without waiting.** It sends the end of the connection and closes its socket, which answers late packets (RFC 9000,
+//!   section 10.2).
+
+pub mod client;
+mod clock;
+mod config;
+mod driver;
+pub mod http3;
+pub mod lost;
+pub mod server;
+mod session;
+pub mod stream;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+pub use client::ClientConnection;
+pub use lost::Lost;
+pub use server::{ServerConnection, listen};
+pub use session::PathCounts;
+pub use stream::Http3Stream;

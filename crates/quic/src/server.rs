@@ -1,0 +1,189 @@
+//! The server's side of HTTP/3 connections.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+
+use polygraph_link::{Datagrams, Link, Nanos};
+use polygraph_multiplex::{Http2Settings, ServerEnd, ServerPolicy};
+use polygraph_tls::failure::TlsFailure;
+use polygraph_tls::handshake::Handshake;
+use polygraph_tls::server::TlsServer;
+use quinn_proto::{Dir, Endpoint, ServerConfig, StreamId, VarInt};
+
+use crate::client::watched;
+use crate::config;
+use crate::driver::{Accept, Driver};
+use crate::http3::codes;
+use crate::lost::Lost;
+use crate::session::{Control, Http3Session, PathCounts};
+use crate::stream::{Http3Stream, Owner};
+use crate::wire::{Queue, Wire};
+
+/// A connection that a client has begun. Dropping it closes it.
+#[derive(Debug)]
+pub struct ServerConnection {
+    session: Rc<Http3Session>,
+    _owner: Owner,
+}
+
+/// Takes the connections that arrive at `socket` from now on, for ever. `accept` takes each of them, or why it failed at once.
+///
+/// # Errors
+/// If the settings exclude TLS 1.3, which QUIC needs.
+pub fn listen<L: Link>(
+    link: &L,
+    socket: L::Datagrams,
+    tls: &TlsServer,
+    settings: &Http2Settings,
+    mut accept: impl FnMut(Result<ServerConnection, Lost>) + 'static,
+) -> Result<(), TlsFailure> {
+    let mut server = ServerConfig::with_crypto(tls.quic()?);
+    server.migration(false).transport_config(config::transport(settings, settings.streams));
+    let capture = socket.new_capture();
+    let of_queue = link.clone();
+    let queue = Rc::new(Queue::new(Box::new(move || of_queue.now())));
+    let endpoint =
+        Endpoint::new(Arc::clone(&config::ENDPOINT), Some(Arc::new(server)), socket.keeps_whole(), None);
+    let (clock, of_clock) = (tls.clone(), link.clone());
+    let prepare = Box::new(move || clock.set_clock(&of_clock));
+    let accept: Accept = Box::new(move |wire: Result<Rc<Wire>, Lost>| {
+        accept(wire.map(|wire| {
+            let session = Http3Session::new(wire, false, capture.clone());
+            ServerConnection { _owner: Owner(Rc::clone(&session)), session }
+        }));
+    });
+    let driver = Driver::new(socket, endpoint, queue, Some((prepare, accept)));
+    link.spawn(driver.run(link.clone()));
+    Ok(())
+}
+
+/// What is left to do for a connection.
+struct Serving {
+    control: Control,
+    end: ServerEnd,
+    /// The stream after the last one that is served.
+    next: u64,
+    /// Since when there are no streams.
+    idle_since: Option<Nanos>,
+}
+
+impl ServerConnection {
+    /// Serves the connection until it ends. Each request is a stream, which `accept` takes. `connected` gets the facts of the handshake
+    /// when it is complete.
+    pub async fn serve<L: Link>(
+        &self,
+        link: &L,
+        policy: &ServerPolicy,
+        mut accept: impl FnMut(Http3Stream),
+        mut connected: impl FnMut(Handshake),
+    ) -> ServerEnd {
+        let session = &self.session;
+        let mut serving = Serving {
+            control: Control::new(),
+            end: ServerEnd::default(),
+            next: 0,
+            idle_since: Some(link.now()),
+        };
+        watched(link, session, |until| {
+            let handshake = session.wire.state().handshake.take();
+            if let Some(facts) = handshake {
+                connected(facts);
+            }
+            if session.wire.state().lost.is_some() {
+                return Poll::Ready(());
+            }
+            serving.accept(session, policy, &mut accept);
+            serving.control.turn(session);
+            serving.end_if_idle(session, policy, link.now(), until);
+            match session.wire.state().lost {
+                Some(_) => Poll::Ready(()),
+                None => Poll::Pending,
+            }
+        })
+        .await;
+        let mut end = serving.end;
+        let lost = session.wire.state().lost.clone();
+        end.failure = match lost {
+            Some(Lost::Closed) if !session.has_failed() => None,
+            _ => session.error(),
+        };
+        end.malformed = session.malformed.get();
+        (end.bytes, end.unreported) = (session.bytes(), session.take_bytes());
+        end
+    }
+
+    /// The address of the client.
+    pub fn client(&self) -> std::net::SocketAddr {
+        self.session.wire.state().quic.remote_address()
+    }
+
+    /// What became of packets since the last call.
+    pub fn take_path(&self) -> PathCounts {
+        self.session.take_path()
+    }
+}
+
+impl Serving {
+    /// Takes new streams, or refuses them if the end was announced.
+    fn accept(
+        &mut self,
+        session: &Rc<Http3Session>,
+        policy: &ServerPolicy,
+        accept: &mut impl FnMut(Http3Stream),
+    ) {
+        loop {
+            let id = session.wire.state().quic.streams().accept(Dir::Bi);
+            let Some(id) = id else { return };
+            if self.end.by_server {
+                refuse(session, id);
+                continue;
+            }
+            self.next = u64::from(id) + 4;
+            self.end.requests += 1;
+            if self.end.requests >= policy.use_limit {
+                self.announce_end();
+            }
+            accept(Http3Stream::of_server(session, id, policy.form));
+        }
+    }
+
+    fn announce_end(&mut self) {
+        self.end.by_server = true;
+        self.control.announce_end(self.next);
+    }
+
+    /// Ends a connection that has been idle for too long, or whose end was announced and whose replies have arrived.
+    fn end_if_idle(&mut self, session: &Http3Session, policy: &ServerPolicy, now: Nanos, until: &mut Nanos) {
+        if session.deadlines.streams() > 0 {
+            self.idle_since = None;
+            return;
+        }
+        if self.end.by_server {
+            // Only the control stream never ends.
+            let is_delivered = session.wire.state().quic.streams().send_streams() <= 1;
+            if is_delivered {
+                session.wire.close(codes::H3_NO_ERROR, "");
+            }
+            return;
+        }
+        let since = *self.idle_since.get_or_insert(now);
+        let Some(limit) = policy.idle_timeout.map(|timeout| since.saturating_add(timeout)) else { return };
+        if limit <= now {
+            self.announce_end();
+            session.wire.close(codes::H3_NO_ERROR, "");
+        } else {
+            *until = limit;
+        }
+    }
+}
+
+/// Refuses a request that arrives after the end was announced (RFC 9114, section 5.2).
+fn refuse(session: &Http3Session, id: StreamId) {
+    let code = VarInt::from_u64(codes::H3_REQUEST_REJECTED).unwrap_or(VarInt::MAX);
+    let state = &mut *session.wire.state();
+    // The stream is there, as it was just accepted.
+    let _ = state.quic.send_stream(id).reset(code);
+    let _ = state.quic.recv_stream(id).stop(code);
+    session.wire.touch();
+}
