@@ -47,6 +47,10 @@ pub struct MissExplanation {
 pub fn explain(facts: &RunFacts) -> Option<MissExplanation> {
     let client = facts.client.as_ref()?;
     let headline = facts.headline.as_ref()?;
+    if !facts.device {
+        // Nothing was there that could have answered from a cache.
+        return None;
+    }
     if headline.scope.block.missed_total().count == 0 {
         return None;
     }

@@ -112,7 +112,12 @@ fn of_row(row: &ComparedFigure, index: usize, condition: &Condition) -> (bool, S
             format!("{shown}, {}{} %, {}", sign(by), text::number(Some(by), 2), change.judgement.word())
         }
         (Bound::By(_), Some(by)) => {
-            format!("{shown}, {}{}, {}", sign(by), print(row.figure, Some(by)), change.judgement.word())
+            // The difference of two percentages is one in points.
+            let by_shown = match row.figure.unit.symbol() {
+                "%" => format!("{} points", text::number(Some(by), 2)),
+                _ => print(row.figure, Some(by)),
+            };
+            format!("{shown}, {}{by_shown}, {}", sign(by), change.judgement.word())
         }
     };
     let real = !condition.is_change() || change.judgement.differs();
