@@ -78,7 +78,9 @@ pub fn run(args: Args) -> Done {
     let comparison = compare::compare(&groups, options).map_err(Failure::usage)?;
     if comparison.refused() && !args.anyway {
         output::note_raw(&compare::preface(&comparison));
-        output::note("error: these runs are not comparable; repeat runs that are INVALID, or use --anyway to compare them as they are");
+        output::note(
+            "error: these runs are not comparable; repeat runs that are INVALID, or use --anyway to compare them as they are",
+        );
         return Ok(ExitCode::from(exit::NOT_COMPARABLE));
     }
     let checked = check_comparison(&comparison, &args.fail_on);
