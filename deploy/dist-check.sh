@@ -44,7 +44,7 @@ files >"$scratch/before"
 step 'install'
 cp "$deb" "$root/tmp/polygraph.deb"
 inside dpkg --install /tmp/polygraph.deb
-inside sh -c '! command -v cargo && polygraph --version && polyclt --version'
+inside sh -c '! command -v cargo && polygraph --version && polyclt --help >/dev/null'
 
 step 'polygraph try'
 inside sh -c 'cd /root && polygraph try --quiet'
