@@ -32,7 +32,8 @@ fi
 inside() {
     unshare --mount --pid --fork --net sh -c '
         root=$1; shift
-        mount -t proc proc "$root/proc" && mount --bind /dev "$root/dev" && ip link set lo up
+        mount -t proc proc "$root/proc" && mount --bind /dev "$root/dev" &&
+            mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm" && ip link set lo up
         exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb LANG=C.UTF-8 "$@"' sh "$root" "$@"
 }
 files() {
