@@ -63,26 +63,26 @@ pub use without::{make_authority, make_key, sign};
 mod without {
     use crate::settings::{Identity, KeyKind, Validity};
 
-    /// Fails.
+    /// Refuses: this build has no TLS.
     ///
     /// # Errors
-    /// Always.
+    /// Always, because this build has no TLS.
     pub fn make_authority(_: &str, _: KeyKind) -> Result<Identity, String> {
         Err(crate::MISSING.to_owned())
     }
 
-    /// Fails.
+    /// Refuses: this build has no TLS.
     ///
     /// # Errors
-    /// Always.
+    /// Always, because this build has no TLS.
     pub fn sign(_: &Identity, _: &[String], _: &[u8], _: Validity) -> Result<Identity, String> {
         Err(crate::MISSING.to_owned())
     }
 
-    /// Fails.
+    /// Refuses: this build has no TLS.
     ///
     /// # Errors
-    /// Always.
+    /// Always, because this build has no TLS.
     pub fn make_key(_: KeyKind) -> Result<Vec<u8>, String> {
         Err(crate::MISSING.to_owned())
     }

@@ -84,10 +84,10 @@ mod without {
     pub struct ClientConfigs;
 
     impl ClientConfigs {
-        /// Fails.
+        /// Refuses: this build has no TLS.
         ///
         /// # Errors
-        /// Always.
+        /// Always, because this build has no TLS.
         pub fn robot(
             &mut self,
             _: usize,
@@ -115,10 +115,10 @@ mod without {
     pub struct ServerConfigs;
 
     impl ServerConfigs {
-        /// Fails.
+        /// Refuses: this build has no TLS.
         ///
         /// # Errors
-        /// Always.
+        /// Always, because this build has no TLS.
         pub fn server(
             &mut self,
             _: usize,
