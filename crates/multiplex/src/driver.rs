@@ -1,13 +1,14 @@
 //! The task that drives a connection: it lets `h2` read and write, sends what was written, and watches the deadlines of the
 //! streams.
 
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
 use std::task::{Context, Poll};
 
 use polygraph_link::{Conn, Link, Nanos};
 
+use crate::alarm::Alarm;
 use crate::stream::Shared;
 use crate::transport::Transport;
 
@@ -23,7 +24,7 @@ pub async fn drive<L: Link, C: Conn, R>(
     mut turn: impl FnMut(&mut Context<'_>, &mut Nanos) -> Poll<R>,
 ) -> io::Result<R> {
     let mut sleep = pin!(None);
-    let mut armed = Nanos::MAX;
+    let mut alarm = Alarm::default();
     poll_fn(|cx| {
         loop {
             shared.poll_ending(cx);
@@ -37,16 +38,8 @@ pub async fn drive<L: Link, C: Conn, R>(
                 (Poll::Pending, _) => {}
             }
             let next = shared.deadlines.strike(link.now(), cx.waker()).min(until);
-            if next != armed {
-                armed = next;
-                sleep.set((next < Nanos::MAX).then(|| link.sleep_until(next)));
-            }
-            match sleep.as_mut().as_pin_mut().map(|sleep| sleep.poll(cx)) {
-                Some(Poll::Ready(())) => {
-                    armed = Nanos::MAX;
-                    sleep.set(None);
-                }
-                _ => return Poll::Pending,
+            if alarm.poll(sleep.as_mut(), next, |at| link.sleep_until(at), cx).is_pending() {
+                return Poll::Pending;
             }
         }
     })

@@ -9,7 +9,7 @@
 //! * [`stream`]: a stream as a [`Conn`](polygraph_link::Conn).
 //! * [`fault`]: why streams and connections end early.
 //! * [`settings`]: what the sides announce.
-//! * `transport`, `driver`, `deadlines`, `convert`: what is between a stream and its connection.
+//! * `transport`, `driver`, `alarm`, `deadlines`, `convert`: what is between a stream and its connection.
 //!
 //! # Decisions
 //!
@@ -18,6 +18,7 @@
 //!   connection is used up.
 //! * **No push**: clients forbid it (RFC 9113, section 8.4), and servers do not offer it.
 
+pub mod alarm;
 pub mod client;
 mod convert;
 pub mod deadlines;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use polygraph_link::{ConnectError, Datagrams, Link, Nanos};
+use polygraph_multiplex::alarm::Alarm;
 use polygraph_multiplex::{Http2Settings, WireBytes};
 use polygraph_tls::handshake::Handshake;
 use polygraph_tls::quic::QuicClient;
@@ -148,7 +149,7 @@ pub async fn watched<L: Link, R>(
     mut turn: impl FnMut(&mut Nanos) -> Poll<R>,
 ) -> R {
     let mut sleep = pin!(None);
-    let mut armed = Nanos::MAX;
+    let mut alarm = Alarm::default();
     poll_fn(|cx| {
         loop {
             session.wire.set_session(cx);
@@ -157,16 +158,8 @@ pub async fn watched<L: Link, R>(
                 return Poll::Ready(result);
             }
             let next = session.deadlines.strike(link.now(), cx.waker()).min(until);
-            if next != armed {
-                armed = next;
-                sleep.set((next < Nanos::MAX).then(|| link.sleep_until(next)));
-            }
-            match sleep.as_mut().as_pin_mut().map(|sleep| sleep.poll(cx)) {
-                Some(Poll::Ready(())) => {
-                    armed = Nanos::MAX;
-                    sleep.set(None);
-                }
-                _ => return Poll::Pending,
+            if alarm.poll(sleep.as_mut(), next, |at| link.sleep_until(at), cx).is_pending() {
+                return Poll::Pending;
             }
         }
     })

@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 
 use bytes::BytesMut;
 use polygraph_link::{Datagrams, IncomingDatagrams, Link, Nanos, OutgoingDatagrams};
+use polygraph_multiplex::alarm::Alarm;
 use quinn_proto::{DatagramEvent, EcnCodepoint, Endpoint, Incoming, Transmit};
 
 use crate::clock::instant;
@@ -71,7 +72,7 @@ impl<D: Datagrams> Driver<D> {
     /// Runs for ever, or for a client until its connection has ended.
     pub async fn run<L: Link>(mut self, link: L) {
         let mut sleep = pin!(None);
-        let mut armed = Nanos::MAX;
+        let mut alarm = Alarm::default();
         poll_fn(|cx| {
             loop {
                 self.queue.set_driver(cx.waker());
@@ -81,21 +82,11 @@ impl<D: Datagrams> Driver<D> {
                     return Poll::Ready(());
                 }
                 let next = self.next_timeout();
-                if next != armed {
-                    armed = next;
-                    sleep.set((next < Nanos::MAX).then(|| link.sleep_until(next)));
-                }
-                match sleep.as_mut().as_pin_mut().map(|sleep| sleep.poll(cx)) {
-                    Some(Poll::Ready(())) => {
-                        armed = Nanos::MAX;
-                        sleep.set(None);
+                if alarm.poll(sleep.as_mut(), next, |at| link.sleep_until(at), cx).is_pending() {
+                    if !is_idle {
+                        cx.waker().wake_by_ref();
                     }
-                    _ => {
-                        if !is_idle {
-                            cx.waker().wake_by_ref();
-                        }
-                        return Poll::Pending;
-                    }
+                    return Poll::Pending;
                 }
             }
         })
