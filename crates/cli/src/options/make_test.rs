@@ -193,7 +193,7 @@ fn servers(
         http_minors: Selector::only(common.http_version.minor()),
         // Devices may speak another version to servers than robots to them.
         http2: Some(common.http2()),
-        http3: (common.http_version == HttpVersion::Http3).then(|| common.http2()),
+        http3: (common.http_version == HttpVersion::Http3 && tls.is_some()).then(|| common.http2()),
         requests_per_connection: common.pconn_use_lmt.clone(),
         tls: tls.map(Selector::only).unwrap_or_default(),
         ..ServerProfile::plain("servers", kinds)

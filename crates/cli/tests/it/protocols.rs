@@ -140,6 +140,10 @@ const CELLS: &[Cell] = &[
     cell("caddy", Surrogate, H2, H1, "http2=frontend cert"),
     cell("caddy", Surrogate, H2, H1s, "http2=frontend cert origin_tls=yes"),
     cell("caddy", Surrogate, H2, H2, "http2=both cert origin_tls=yes"),
+    cell("caddy", Surrogate, H3, H1, "http3=on cert"),
+    cell("caddy", Surrogate, H3, H1s, "http3=on cert origin_tls=yes"),
+    cell("caddy", Surrogate, H3, H2c, "http2=backend http3=on cert"),
+    cell("caddy", Surrogate, H3, H2, "http2=backend http3=on cert origin_tls=yes"),
 ];
 
 impl Cell {
@@ -160,6 +164,9 @@ impl Cell {
         }
         if servers.is_secure() {
             words += " --tls yes";
+        } else if *robots == H3 {
+            // The default is `yes` with HTTP/3.
+            words += " --tls no";
         }
         // The default is what the servers have, and no TLS to proxies.
         match (*way, robots.is_secure(), servers.is_secure()) {
