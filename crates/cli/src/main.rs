@@ -46,6 +46,7 @@ use crate::settings::Settings;
 #[command(
     name = "polygraph",
     version,
+    propagate_version = true,
     about = "Performance benchmark for proxies and other HTTP intermediaries: it simulates clients (robots) on one side of a \
     device and origin servers on the other",
     after_help = "Start with `polygraph try`: it runs everything on this machine and writes a report after 40 seconds.\n\

@@ -12,11 +12,12 @@ use polygraph_report::peak::{RateJudgement, RateMeasurement};
 use polygraph_report::{Extras, html, text};
 use polygraph_runner::peak::{
     SearchRun, SearchState, conclusion, default_goal, heading, long_enough, next_step, page, rate_text,
-    shown, step_line,
+    shown, status, step_line,
 };
 use polygraph_runner::prediction::PredictionModel;
 use polygraph_runner::result::result_directory;
 use polygraph_runner::{Failure, write_file};
+use polygraph_traffic::Distr;
 use serde_json::json;
 
 use super::run::RunOptions;
@@ -129,6 +130,7 @@ pub fn run(args: Args) -> Done {
     if search.args.run.json {
         output::print_json(&json!({
             "peak_rate": finding.held,
+            "status": status(&finding).word(),
             "conclusion": conclusion(&search.state, &finding),
             "runs": search.state.steps,
             "report": report,
@@ -278,9 +280,10 @@ impl PeakSearch {
         }
         bench.robots.req_rate = Some(Optional(Some(rate)));
         let goal = bench.common.goal.unwrap_or_else(default_goal);
-        let enough = long_enough(goal, rate);
+        let think = bench.xact_think.0.as_ref().map_or(0.0, Distr::mean);
+        let enough = long_enough(goal, rate, think);
         bench.common.goal = Some(enough);
-        (enough != goal).then(|| lengthened(&goal, &enough, rate))
+        (enough != goal).then(|| lengthened(&goal, &enough, rate, think))
     }
 
     /// Waits until the device has recovered, unless it stopped with the run. Returns false if the user stops the search.
@@ -323,8 +326,8 @@ impl PeakSearch {
     }
 }
 
-/// Says that a goal is too short for a verdict, and what replaces it.
-fn lengthened(goal: &Goal, enough: &Goal, rate: f64) -> String {
+/// Says that a goal is too short for a verdict, and what replaces it. `think` is the mean think time of the servers in seconds.
+fn lengthened(goal: &Goal, enough: &Goal, rate: f64, think: f64) -> String {
     let (was, is) = match (goal.duration, enough.duration) {
         (Some(was), Some(is)) if was < is => (text::duration(was), text::duration(is)),
         _ => {
@@ -332,9 +335,13 @@ fn lengthened(goal: &Goal, enough: &Goal, rate: f64) -> String {
             (count(goal), count(enough))
         }
     };
-    format!(
-        "--goal is too short: a verdict needs {LEAST_TRANSACTIONS} measured transactions, and {was} at {}/s yields fewer; this \
-         run continues for {is}",
-        text::short(Some(rate))
-    )
+    let why = if *enough == long_enough(*goal, rate, 0.0) {
+        format!(
+            "a verdict needs {LEAST_TRANSACTIONS} measured transactions, and {was} at {}/s yields fewer",
+            text::short(Some(rate))
+        )
+    } else {
+        format!("with a think time of {} (--xact_think), {was} is mostly warm-up", text::duration(think))
+    };
+    format!("--goal is too short: {why}; this run continues for {is}")
 }

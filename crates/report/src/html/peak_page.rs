@@ -51,7 +51,8 @@ pub enum PeakStatus {
 }
 
 impl PeakStatus {
-    fn word(self) -> &'static str {
+    /// The status as the report and the console show it.
+    pub fn word(self) -> &'static str {
         match self {
             PeakStatus::Searching => "SEARCHING",
             PeakStatus::Found => "FOUND",

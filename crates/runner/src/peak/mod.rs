@@ -9,19 +9,24 @@ use polygraph_plan::phases::WARM_SHARE;
 use polygraph_report::judge::LEAST_TRANSACTIONS;
 
 pub use self::state::{SearchRun, SearchState};
-pub use self::text::{conclusion, heading, next_step, shown, step_line};
+pub use self::text::{conclusion, heading, next_step, shown, status, step_line};
 
 /// Length of a run in seconds if the user gives no goal.
 const RUN_SECONDS: f64 = 60.0;
 
+/// The shortest run, in think times of the servers. The warm-up, a tenth of it, must be longer than the time until replies come as
+/// fast as requests go out; otherwise a device that keeps up seems to fall behind.
+const LEAST_THINK_TIMES: f64 = 20.0;
+
 /// Extends a goal to a run at `rate` requests per second that is long enough for a verdict, including the warm-up, in which
 /// nothing is measured. It plans for 1.5 times the transactions that a verdict needs, because random arrivals then fall short
-/// only once in a million runs.
-pub fn long_enough(goal: Goal, rate: f64) -> Goal {
-    let least = LEAST_TRANSACTIONS as f64 * 1.5 / (1.0 - WARM_SHARE);
+/// only once in a million runs, and for [`LEAST_THINK_TIMES`] times the mean think time of the servers (in seconds).
+pub fn long_enough(goal: Goal, rate: f64, think: f64) -> Goal {
+    let transactions = LEAST_TRANSACTIONS as f64 * 1.5 / (1.0 - WARM_SHARE);
+    let seconds = (transactions / rate).max(LEAST_THINK_TIMES * think);
     Goal {
-        duration: goal.duration.map(|seconds| seconds.max((least / rate).ceil())),
-        xactions: goal.xactions.map(|count| count.max(least.ceil() as u64)),
+        duration: goal.duration.map(|goal| goal.max(seconds.ceil())),
+        xactions: goal.xactions.map(|count| count.max((seconds * rate).ceil() as u64)),
         ..goal
     }
 }
@@ -81,19 +86,27 @@ mod tests {
         for (finding, text) in [
             (
                 finding(SearchEnd::Found),
-                "peak 99/s: sustained 99/s in 2 of 3 runs, failed at 100.5/s in 1 of 1 run",
+                "FOUND: peak 99/s, sustained 99/s in 2 of 3 runs, failed at 100.5/s in 1 of 1 run",
             ),
             (
                 PeakResult { failed: None, ..finding(SearchEnd::Most) },
-                "peak 99/s or more: sustained 99/s in 2 of 3 runs, the highest rate to try",
+                "NOT REACHED: peak 99/s or more, sustained 99/s in 2 of 3 runs, the highest rate to try",
             ),
             (
                 finding(SearchEnd::BenchLimit),
-                "peak 99/s or more: sustained 99/s in 2 of 3 runs; the bench was the limit at 100.5/s",
+                "BENCH LIMIT: peak 99/s or more, sustained 99/s in 2 of 3 runs; the bench was the limit at 100.5/s",
+            ),
+            (
+                finding(SearchEnd::OutOfRuns),
+                "NOT NARROWED DOWN: peak 99/s after 4 runs, sustained 99/s in 2 of 3 runs, failed at 100.5/s in 1 of 1 run",
+            ),
+            (
+                PeakResult { held: None, ..finding(SearchEnd::BenchLimit) },
+                "NOT FOUND: the bench was the limit down to 100.5/s",
             ),
             (
                 PeakResult { held: None, ..finding(SearchEnd::Nothing) },
-                "peak none: the device did not sustain any rate down to 100.5/s",
+                "NOT FOUND: the device did not sustain any rate down to 100.5/s",
             ),
         ] {
             assert_eq!(conclusion(&found, &finding), text);
@@ -103,10 +116,12 @@ mod tests {
     #[test]
     fn runs_are_long_enough_to_be_judged() {
         let goal = Goal { duration: Some(5.0), errors: Some(0.3), ..Goal::default() };
-        assert_eq!(long_enough(goal, 10.0), Goal { duration: Some(17.0), ..goal });
-        assert_eq!(long_enough(goal, 1000.0), goal);
+        assert_eq!(long_enough(goal, 10.0, 0.1), Goal { duration: Some(17.0), ..goal });
+        assert_eq!(long_enough(goal, 1000.0, 0.1), goal);
+        assert_eq!(long_enough(goal, 1000.0, 3.0).duration, Some(60.0));
         let count = Goal { xactions: Some(50), ..Goal::default() };
-        assert_eq!(long_enough(count, 10.0).xactions, Some(167));
+        assert_eq!(long_enough(count, 10.0, 0.1).xactions, Some(167));
+        assert_eq!(long_enough(count, 10.0, 3.0).xactions, Some(600));
         // Nine tenths of it are measured: 153 transactions, of which 100 are needed; 53 are more than four standard
         // deviations.
         assert!((17.0 * 10.0 * (1.0 - WARM_SHARE) - 100.0) / 153f64.sqrt() > 4.0);

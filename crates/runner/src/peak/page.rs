@@ -1,11 +1,11 @@
 //! The HTML page of a search.
 
-use polygraph_plan::peak::{PeakResult, SearchEnd, Vote};
+use polygraph_plan::peak::{PeakResult, Vote};
 use polygraph_report::html::peak_page::{PeakReport, PeakRun, PeakStatus, html as page};
 use polygraph_report::text as format;
 
 use super::state::SearchState;
-use super::text::{conclusion, next_step};
+use super::text::{conclusion, next_step, status};
 
 /// The page of a search; without a finding the search continues.
 pub fn html(state: &SearchState, finding: Option<&PeakResult>) -> String {
@@ -33,13 +33,7 @@ pub fn html(state: &SearchState, finding: Option<&PeakResult>) -> String {
                 format!("the search continues; about {left} runs remain")
             }
         },
-        status: finding.map_or(PeakStatus::Searching, |finding| match finding.end {
-            SearchEnd::Found => PeakStatus::Found,
-            SearchEnd::Most => PeakStatus::NotReached,
-            SearchEnd::BenchLimit if finding.held.is_some() => PeakStatus::BenchLimit,
-            SearchEnd::BenchLimit | SearchEnd::Nothing => PeakStatus::Nothing,
-            SearchEnd::OutOfRuns => PeakStatus::OutOfRuns,
-        }),
+        status: finding.map_or(PeakStatus::Searching, status),
         next: finding.and_then(next_step),
         held,
         failed: finding.and_then(|finding| finding.failed),

@@ -1,6 +1,7 @@
 //! The lines of a search on the console.
 
 use polygraph_plan::peak::{PeakResult, SearchEnd, Vote};
+use polygraph_report::html::peak_page::PeakStatus;
 use polygraph_report::text as format;
 
 use super::state::SearchState;
@@ -42,35 +43,42 @@ pub fn step_line(state: &SearchState, number: usize) -> String {
     out
 }
 
-/// The last line: the peak, and the nearest rate that the device did not sustain.
+/// How the search ended, as the console and the report call it.
+pub fn status(finding: &PeakResult) -> PeakStatus {
+    match finding.end {
+        SearchEnd::Found => PeakStatus::Found,
+        SearchEnd::Most => PeakStatus::NotReached,
+        SearchEnd::BenchLimit if finding.held.is_some() => PeakStatus::BenchLimit,
+        SearchEnd::BenchLimit | SearchEnd::Nothing => PeakStatus::Nothing,
+        SearchEnd::OutOfRuns => PeakStatus::OutOfRuns,
+    }
+}
+
+/// The last line: how the search ended, the peak, and the nearest rate that the device did not sustain.
 pub fn conclusion(state: &SearchState, finding: &PeakResult) -> String {
+    let status = status(finding).word();
     let votes = |rate: f64, vote| {
         let (agreeing, counted) = state.votes(rate, vote);
         format!("{agreeing} of {counted} run{}", if counted == 1 { "" } else { "s" })
     };
-    let held = finding.held.map(|rate| format!("sustained {}/s in {}", shown(rate), votes(rate, Vote::Held)));
-    let failed = finding.failed.map(|rate| match state.votes(rate, Vote::Failed) {
-        (_, 0) => format!("the bench was the limit at {}/s", shown(rate)),
-        _ => format!("failed at {}/s in {}", shown(rate), votes(rate, Vote::Failed)),
+    let limit = finding.failed.map_or_else(String::new, shown);
+    let Some(held) = finding.held else {
+        return match finding.end {
+            SearchEnd::BenchLimit => format!("{status}: the bench was the limit down to {limit}/s"),
+            _ => format!("{status}: the device did not sustain any rate down to {limit}/s"),
+        };
+    };
+    let sustained = format!("sustained {}/s in {}", shown(held), votes(held, Vote::Held));
+    let failed = finding.failed.map_or_else(String::new, |rate| match state.votes(rate, Vote::Failed) {
+        (_, 0) => format!(", the bench was the limit at {}/s", shown(rate)),
+        _ => format!(", failed at {}/s in {}", shown(rate), votes(rate, Vote::Failed)),
     });
-    let peak = finding.held.map_or_else(|| "none".to_owned(), |rate| format!("{}/s", shown(rate)));
-    let join = |parts: [Option<String>; 2]| parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let peak = format!("{status}: peak {}/s", shown(held));
     match finding.end {
-        SearchEnd::Found => format!("peak {peak}: {}", join([held, failed])),
-        SearchEnd::Most => {
-            format!("peak {peak} or more: {}, the highest rate to try", join([held, None]))
-        }
-        SearchEnd::BenchLimit => {
-            let limit = finding.failed.map_or_else(String::new, shown);
-            format!("peak {peak} or more: {}; the bench was the limit at {limit}/s", join([held, None]))
-        }
-        SearchEnd::Nothing => {
-            let low = finding.failed.map_or_else(String::new, shown);
-            format!("peak none: the device did not sustain any rate down to {low}/s")
-        }
-        SearchEnd::OutOfRuns => {
-            format!("peak {peak}, not precise after {} runs: {}", state.steps.len(), join([held, failed]))
-        }
+        SearchEnd::Most => format!("{peak} or more, {sustained}, the highest rate to try"),
+        SearchEnd::BenchLimit => format!("{peak} or more, {sustained}; the bench was the limit at {limit}/s"),
+        SearchEnd::OutOfRuns => format!("{peak} after {} runs, {sustained}{failed}", state.steps.len()),
+        SearchEnd::Found | SearchEnd::Nothing => format!("{peak}, {sustained}{failed}"),
     }
 }
 
