@@ -1,6 +1,7 @@
 #!/bin/sh
 # Does with the packages in dist/ what users do: installs the Debian package in a clean root without Rust, runs tests, reads a page,
-# completes words, removes it; runs the static program alone in an empty root. Needs root, mmdebstrap and lintian. It takes some minutes.
+# completes words, removes it; runs the static program alone in an empty root, and the image for containers if there is buildah. Needs
+# root, mmdebstrap and lintian. It takes some minutes.
 #
 # Variables: SUITE (bookworm), MIRROR (as /etc/apt has it), ROOT (a directory to keep the root in).
 set -eu
@@ -108,5 +109,27 @@ sh deploy/image-root.sh "$scratch/empty/polygraph" "$scratch/image"
 unshare --net sh -c '
     ip link set lo up && cd "$1/work"
     exec chroot --userspec=65532:65532 "$1" /usr/bin/polygraph try --quiet --runs /work/runs' sh "$scratch/image"
+
+if command -v buildah >/dev/null; then
+    step 'the image, made and started by buildah'
+    # A store of its own; `vfs` and `chroot` work without support of the kernel.
+    image() {
+        command=$1
+        shift
+        buildah --root "$scratch/store" --runroot "$scratch/store-run" --storage-driver vfs "$command" "$@"
+    }
+    container=$(image from scratch)
+    image copy --quiet "$container" "$scratch/image" /
+    image config --user 65532:65532 --workingdir /work --entrypoint '["/usr/bin/polygraph"]' "$container"
+    image commit --quiet --rm "$container" polygraph
+    container=$(image from --pull-never localhost/polygraph)
+    # Its loopback interface is up: it is that of the network namespace around it.
+    unshare --net sh -c 'ip link set lo up && exec "$@"' sh \
+        buildah --root "$scratch/store" --runroot "$scratch/store-run" --storage-driver vfs \
+        run --isolation chroot --network host "$container" -- /usr/bin/polygraph try --quiet
+    image rm "$container" >/dev/null
+else
+    echo 'there is no buildah: the image was checked as a directory only'
+fi
 echo
 echo 'all packages work'
