@@ -121,6 +121,11 @@ impl From<rustls::Error> for TlsFailure {
             E::NoCertificatesPresented => FailureKind::BadCertificate,
             _ => FailureKind::Protocol,
         };
-        TlsFailure::new(kind, error.to_string())
+        let mut text = error.to_string();
+        if text.contains("CaUsedAsEndEntity") {
+            text = "the peer uses the certificate of an authority as its own: let the authority sign one for the peer (`polygraph certs`)"
+                .to_owned();
+        }
+        TlsFailure::new(kind, text)
     }
 }

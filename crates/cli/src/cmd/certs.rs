@@ -90,7 +90,11 @@ pub fn run(args: &Args) -> Done {
     let files = made.map_err(wrong)?;
     let mut out = io::stdout().lock();
     let places = args.out.display();
-    let _ = writeln!(out, "{places}: the authority (ca.crt, ca.pem) and {files} certificates");
+    let _ = writeln!(
+        out,
+        "{places}: the authority (ca.crt, ca.pem) and {files} certificate{}",
+        if files == 1 { "" } else { "s" }
+    );
     Ok(ExitCode::from(exit::OK))
 }
 

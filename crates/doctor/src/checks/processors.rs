@@ -157,6 +157,11 @@ pub(crate) fn others(facts: &HostFacts, _: &PlannedLoad) -> Option<HostFinding> 
         _ => return None,
     };
     let named: Vec<String> = idle.processes.iter().map(|(name, used)| format!("{name} {used:.2}")).collect();
+    // What no process of the list used: the kernel itself, and processes that ended meanwhile.
+    let rest = idle.busy - idle.processes.iter().map(|(_, used)| used).sum::<f64>();
+    let rest = (rest > 0.05)
+        .then(|| format!("{rest:.2} by the kernel and by processes that are smaller or have ended"));
+    let named: Vec<String> = named.into_iter().chain(rest).collect();
     let named = if named.is_empty() { String::new() } else { format!(": {}", named.join(", ")) };
     Some(HostFinding::new(
         impact,
