@@ -13,7 +13,7 @@ use polygraph_link::{ConnectError, Datagrams, Link, Nanos};
 use polygraph_multiplex::alarm::Alarm;
 use polygraph_multiplex::{Http2Settings, WireBytes};
 use polygraph_tls::handshake::Handshake;
-use polygraph_tls::quic::QuicClient;
+use quinn_proto::crypto;
 use quinn_proto::{ClientConfig, Endpoint};
 
 use crate::clock::instant;
@@ -33,14 +33,15 @@ pub struct ClientConnection {
 }
 
 impl ClientConnection {
-    /// Starts a connection to `to`, from the address `from` if given, over a UDP socket of its own.
+    /// Starts a connection to `to`, from the address `from` if given, over a UDP socket of its own. `tls` is a
+    /// [`QuicClient`](polygraph_tls::quic::QuicClient), except in tests.
     ///
     /// # Errors
     /// If a local resource is missing, or the system refuses at once.
     pub fn connect<L: Link>(
         link: &L,
         (from, to): (Option<IpAddr>, SocketAddr),
-        tls: QuicClient,
+        tls: impl crypto::ClientConfig + 'static,
         settings: &Http2Settings,
     ) -> Result<ClientConnection, ConnectError> {
         let socket = link.connect_datagrams(from, to)?;

@@ -37,6 +37,6 @@ mod wire;
 
 pub use client::ClientConnection;
 pub use lost::Lost;
-pub use server::{ServerConnection, listen};
+pub use server::{ServerConnection, listen, listen_with};
 pub use session::PathCounts;
 pub use stream::Http3Stream;

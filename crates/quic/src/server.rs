@@ -9,6 +9,7 @@ use polygraph_multiplex::{Http2Settings, ServerEnd, ServerPolicy};
 use polygraph_tls::failure::TlsFailure;
 use polygraph_tls::handshake::Handshake;
 use polygraph_tls::server::TlsServer;
+use quinn_proto::crypto;
 use quinn_proto::{Dir, Endpoint, ServerConfig, StreamId, VarInt};
 
 use crate::client::watched;
@@ -36,26 +37,37 @@ pub fn listen<L: Link>(
     socket: L::Datagrams,
     tls: &TlsServer,
     settings: &Http2Settings,
-    mut accept: impl FnMut(Result<ServerConnection, Lost>) + 'static,
+    accept: impl FnMut(Result<ServerConnection, Lost>) + 'static,
 ) -> Result<(), TlsFailure> {
-    let mut server = ServerConfig::with_crypto(tls.quic()?);
+    let (clock, of_clock) = (tls.clone(), link.clone());
+    let prepare = move || clock.set_clock(&of_clock);
+    listen_with(link, socket, (tls.quic()?, prepare), settings, accept);
+    Ok(())
+}
+
+/// As [`listen`], with any cryptography, and what is called before each connection.
+pub fn listen_with<L: Link>(
+    link: &L,
+    socket: L::Datagrams,
+    (crypto, prepare): (Arc<dyn crypto::ServerConfig>, impl Fn() + 'static),
+    settings: &Http2Settings,
+    mut accept: impl FnMut(Result<ServerConnection, Lost>) + 'static,
+) {
+    let mut server = ServerConfig::with_crypto(crypto);
     server.migration(false).transport_config(config::transport(settings, settings.streams));
     let capture = socket.new_capture();
     let of_queue = link.clone();
     let queue = Rc::new(Queue::new(Box::new(move || of_queue.now())));
     let endpoint =
         Endpoint::new(Arc::clone(&config::ENDPOINT), Some(Arc::new(server)), socket.keeps_whole(), None);
-    let (clock, of_clock) = (tls.clone(), link.clone());
-    let prepare = Box::new(move || clock.set_clock(&of_clock));
     let accept: Accept = Box::new(move |wire: Result<Rc<Wire>, Lost>| {
         accept(wire.map(|wire| {
             let session = Http3Session::new(wire, false, capture.clone());
             ServerConnection { _owner: Owner(Rc::clone(&session)), session }
         }));
     });
-    let driver = Driver::new(socket, endpoint, queue, Some((prepare, accept)));
+    let driver = Driver::new(socket, endpoint, queue, Some((Box::new(prepare), accept)));
     link.spawn(driver.run(link.clone()));
-    Ok(())
 }
 
 /// What is left to do for a connection.

@@ -20,6 +20,10 @@ pub const MAX_FIELD_SECTION: usize = 64 * 1024;
 /// The most unidirectional streams that a peer opens in the life of a connection: more are a flood.
 const MOST_UNIDIRECTIONAL: u32 = 1000;
 
+/// The most requests in the life of a connection that a client gives up before they were read: more are a flood, which costs the client
+/// nothing ("rapid reset", CVE-2023-44487).
+const MOST_UNREAD: u64 = 1000;
+
 /// What the streams of a connection share with the task that watches over it.
 #[derive(Debug)]
 pub struct Http3Session {
@@ -37,6 +41,8 @@ pub struct Http3Session {
     pub content: Cell<(u64, u64)>,
     /// Requests that are no HTTP message.
     pub malformed: Cell<u64>,
+    /// Requests that the client gave up before they were read.
+    unread: Cell<u64>,
     /// What [`Http3Session::take_bytes`] and [`Http3Session::take_path`] have returned.
     taken: Cell<WireBytes>,
     path_taken: Cell<PathCounts>,
@@ -64,6 +70,7 @@ impl Http3Session {
             peer: Cell::default(),
             content: Cell::default(),
             malformed: Cell::default(),
+            unread: Cell::default(),
             taken: Cell::default(),
             path_taken: Cell::default(),
             failure: RefCell::default(),
@@ -99,6 +106,14 @@ impl Http3Session {
         };
         self.failure.borrow_mut().get_or_insert(Fault::new(kind, error.to_string()));
         self.wire.close(error.code, error.text);
+    }
+
+    /// Counts a request that the client gave up before it was read.
+    pub fn note_unread(&self) {
+        self.unread.set(self.unread.get() + 1);
+        if self.unread.get() > MOST_UNREAD {
+            self.fail(&Http3Error::new(codes::H3_EXCESSIVE_LOAD, "too many requests given up at once"));
+        }
     }
 
     /// Whether this side ended the connection because the peer broke the protocol.

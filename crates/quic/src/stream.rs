@@ -306,6 +306,10 @@ impl Http3Stream {
             Ok(None) => self.ended = true,
             Err(ReadError::Reset(code)) => {
                 self.ended = true;
+                drop(state);
+                if matches!(self.arrival, Arrival::Request(_)) {
+                    self.session.note_unread();
+                }
                 return Poll::Ready(Err(reset(code)));
             }
             Err(ReadError::Blocked) => {

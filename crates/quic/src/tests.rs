@@ -467,6 +467,72 @@ fn broken_frames_and_floods_end_the_connection() {
     }
 }
 
+/// Floods that cost the client little: each ends the connection, whose error says so.
+#[test]
+fn floods_have_their_kind() {
+    let flooded = |flood: &dyn Fn(&Bench, &ClientConnection)| {
+        let bench = Bench::new(tls(), policy(), Nanos::ZERO);
+        let (connection, _) = bench.get(bench.connect("www.example.com"), &[1]);
+        flood(&bench, &connection);
+        bench.link.run(bench.link.now() + SECOND);
+        let end = bench.ends.borrow_mut().pop().expect("the server ends the connection");
+        assert_eq!(end.fault(), Some(FaultKind::Flood), "{end:?}");
+        end
+    };
+    // MAX_PUSH_ID again and again on the control stream, which the client has opened already.
+    flooded(&|_, connection| {
+        let wire = &connection.session().wire;
+        let control = quinn_proto::StreamId::new(quinn_proto::Side::Client, Dir::Uni, 0);
+        let frames: Vec<u8> = (0..120).flat_map(|id| [0x0d, 1, id % 64]).collect();
+        let written = wire.state().quic.send_stream(control).write(&frames);
+        assert_eq!(written, Ok(frames.len()));
+        wire.touch();
+    });
+    // An endless stream of the decoder of QPACK: stream cancellations.
+    flooded(&|bench, connection| {
+        let wire = &connection.session().wire;
+        let id = wire.state().quic.streams().open(Dir::Uni).unwrap();
+        for piece in 0..10 {
+            let bytes = if piece == 0 { b"\x03".to_vec() } else { vec![0x40; 10_000] };
+            let _ = wire.state().quic.send_stream(id).write(&bytes);
+            wire.touch();
+            bench.link.run(bench.link.now() + Nanos::from_millis(20));
+        }
+    });
+    // Streams of unknown types.
+    flooded(&|bench, connection| {
+        for _ in 0..1200 {
+            let wire = &connection.session().wire;
+            let Some(id) = wire.state().quic.streams().open(Dir::Uni) else {
+                bench.link.run(bench.link.now() + Nanos::from_millis(5));
+                continue;
+            };
+            let _ = wire.state().quic.send_stream(id).write(b"\x21x");
+            let _ = wire.state().quic.send_stream(id).finish();
+            wire.touch();
+        }
+    });
+    // Requests that are given up at once ("rapid reset").
+    let end = flooded(&|bench, connection| {
+        let request =
+            headers(&[(":method", "GET"), (":scheme", "https"), (":authority", "a"), (":path", "/9")]);
+        for _ in 0..5000 {
+            let wire = &connection.session().wire;
+            if wire.state().lost.is_some() {
+                return;
+            }
+            let Some(id) = wire.state().quic.streams().open(Dir::Bi) else {
+                bench.link.run(bench.link.now() + Nanos::from_millis(5));
+                continue;
+            };
+            let _ = wire.state().quic.send_stream(id).write(&request);
+            let _ = wire.state().quic.send_stream(id).reset(quinn_proto::VarInt::from_u32(0x10c));
+            wire.touch();
+        }
+    });
+    assert!(end.requests < 2000, "{end:?}");
+}
+
 /// Datagrams of somebody else, some of which look like the start of a connection.
 #[test]
 fn foreign_datagrams_disturb_nobody() {

@@ -27,7 +27,11 @@ pub struct Exchange {
     sent: Cell<u64>,
     /// One of so many datagrams is lost; 0: none.
     loses_one_of: Cell<u64>,
+    /// Makes further datagrams of each one.
+    forge: RefCell<Option<Forge>>,
 }
+
+type Forge = Box<dyn FnMut(&[u8]) -> Vec<Vec<u8>>>;
 
 #[derive(Default)]
 struct Inbox {
@@ -62,6 +66,11 @@ impl Exchange {
     /// From now on, one of `n` datagrams is lost; none if `n` is 0.
     pub fn lose_one_of(&self, n: u64) {
         self.loses_one_of.set(n);
+    }
+
+    /// From now on, what `forge` makes of each datagram arrives before it.
+    pub fn forge(&self, forge: Forge) {
+        *self.forge.borrow_mut() = Some(forge);
     }
 
     /// A socket at `address`. With port 0, it gets a port of its own.
@@ -125,16 +134,20 @@ impl Datagrams for VirtualDatagrams {
             exchange.sent.set(exchange.sent.get() + 1);
             let n = exchange.loses_one_of.get();
             let is_lost = n > 0 && exchange.sent.get().is_multiple_of(n);
-            if is_lost || receiver.bytes.get() + bytes.len() > MOST_WAITING {
-                continue;
+            let forged = exchange.forge.borrow_mut().as_mut().map(|forge| forge(bytes)).unwrap_or_default();
+            let sent = (!is_lost).then(|| bytes.to_vec());
+            for bytes in forged.into_iter().chain(sent) {
+                if receiver.bytes.get() + bytes.len() > MOST_WAITING {
+                    continue;
+                }
+                receiver.bytes.set(receiver.bytes.get() + bytes.len());
+                receiver.waiting.borrow_mut().push_back(Letter {
+                    at: self.network.arrival(),
+                    from: self.address,
+                    segment: bytes.len(),
+                    bytes,
+                });
             }
-            receiver.bytes.set(receiver.bytes.get() + bytes.len());
-            receiver.waiting.borrow_mut().push_back(Letter {
-                at: self.network.arrival(),
-                from: self.address,
-                segment: bytes.len(),
-                bytes: bytes.to_vec(),
-            });
         }
         if let Some(reader) = receiver.reader.take() {
             reader.wake();

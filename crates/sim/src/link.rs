@@ -137,6 +137,11 @@ impl VirtualLink {
         self.0.datagrams.lose_one_of(n);
     }
 
+    /// From now on, the datagrams that `forge` makes of each one arrive before it, as if its sender had sent them.
+    pub fn forge(&self, forge: impl FnMut(&[u8]) -> Vec<Vec<u8>> + 'static) {
+        self.0.datagrams.forge(Box::new(forge));
+    }
+
     /// The two ends of a new connection.
     pub fn pair(&self) -> (VirtualConn, VirtualConn) {
         VirtualConn::pair(&self.0.network)

@@ -4,6 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use polygraph_link::{Conn, Link, SECOND};
 use polygraph_sim::VirtualLink;
+use polygraph_tls::TlsConn;
 use polygraph_tls::client::ClientConfigs;
 use polygraph_tls::handshake::TlsPeer;
 use polygraph_tls::server::{ServerConfigs, TlsServer};
@@ -25,6 +26,11 @@ thread_local! {
     };
 }
 
+/// The server's side of a connection.
+pub fn server<C: Conn>(link: &VirtualLink, conn: C) -> TlsConn<C> {
+    CONFIG.with(|config| config.accept(link, conn)).expect("usable settings")
+}
+
 /// Feeds `data` to a server and to a client in the middle of their handshakes. The first byte says how the rest is cut into
 /// pieces.
 pub fn records(data: &[u8]) {
@@ -32,7 +38,7 @@ pub fn records(data: &[u8]) {
     let link = VirtualLink::new(0);
     let (peer_of_server, at_server) = link.pair();
     let (peer_of_client, at_client) = link.pair();
-    let server = CONFIG.with(|config| config.accept(&link, at_server)).expect("usable settings");
+    let server = server(&link, at_server);
     let mut rng = Seed(1).stream("test", 1);
     let settings = Arc::new(ClientTls { early_data: true, resumption: 1.0, ..ClientTls::default() });
     let mut robot = ClientConfigs::default().robot(0, &settings, 0, &mut rng).expect("usable settings");
