@@ -24,7 +24,7 @@ SBOM ?= yes
 MDBOOK = $(TARGET)/tools/bin/mdbook
 CYCLONEDX = $(TARGET)/tools/bin/cargo-cyclonedx
 
-.PHONY: all check book test test-deps devices python lint fuzz-check doc unit bench bench-quick install install-services uninstall static dist dist-check image clean
+.PHONY: all check book test test-deps devices python lint fuzz-check doc unit bench bench-quick bench-protocols install install-services uninstall static dist dist-check image clean
 
 all:
 	$(CARGO) build --profile $(PROFILE) --locked --features $(FEATURES)
@@ -86,6 +86,11 @@ doc:
 # `bench-quick` takes under three minutes and writes no page. Both add their ratios to bench/history.csv.
 bench bench-quick: all
 	python3 -B bench/bench.py $(if $(filter bench-quick,$@),--quick) $(BENCH)
+	$(if $(filter bench,$@),$(if $(BENCH),,python3 -B bench/protocols.py))
+
+# TLS, HTTP/2 and HTTP/3 beside others; writes bench/PROTOCOLS.md. `make bench` without BENCH includes it.
+bench-protocols: all
+	python3 -B bench/protocols.py $(BENCH)
 
 # The program, its classic names as links to it, man pages and completions of shells.
 install: all
