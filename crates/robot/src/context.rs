@@ -126,8 +126,8 @@ pub struct GroupContext<L> {
     members: Vec<Member>,
 }
 
-/// Maximum number of judged replies whose memory is kept.
-const SPARE_REPLIES: usize = 64;
+/// Maximum number of judged exchanges and replies whose memory is kept, each.
+const SPARES: usize = 64;
 
 impl<L: Link> GroupContext<L> {
     /// The context of a group with these settings, whose ids come from `ids`.
@@ -156,14 +156,6 @@ impl<L: Link> GroupContext<L> {
             link,
             recorder,
             settings,
-        }
-    }
-
-    /// Keeps the memory of a judged reply for another one.
-    pub fn recycle(&self, reply: Box<ReplyMeta>) {
-        let mut spare = self.spare_replies.borrow_mut();
-        if spare.len() < SPARE_REPLIES {
-            spare.push(reply);
         }
     }
 
@@ -203,6 +195,14 @@ impl<L: Link> GroupContext<L> {
     pub fn phase_position(&self) -> Option<(u64, bool)> {
         let status = self.phase_status.get();
         self.settings.share_phases.then_some((status.position, status.waits))
+    }
+}
+
+/// Keeps the memory of `spare` for others, unless there is enough.
+pub fn keep<T>(spares: &RefCell<Vec<Box<T>>>, spare: Box<T>) {
+    let mut spares = spares.borrow_mut();
+    if spares.len() < SPARES {
+        spares.push(spare);
     }
 }
 

@@ -102,7 +102,7 @@ pub struct AuthSteps {
 #[derive(Debug)]
 pub struct Completed {
     /// What was observed on the wire.
-    pub exchange: Exchange,
+    pub exchange: Box<Exchange>,
     /// The facts in the reply.
     pub reply: Box<ReplyMeta>,
     /// When the reply was complete.
@@ -111,6 +111,9 @@ pub struct Completed {
     pub auth: AuthSteps,
 }
 
+/// A reply, or why there is none.
+pub type ReplyResult = Result<Box<ReplyMeta>, Box<TransactionFailure>>;
+
 /// A request in flight on a connection.
 pub struct InFlight<'a> {
     /// The request.
@@ -118,21 +121,21 @@ pub struct InFlight<'a> {
     /// Further header lines: credentials and cookies.
     pub lines: &'a [u8],
     /// What was observed so far.
-    pub exchange: Exchange,
+    pub exchange: Box<Exchange>,
     /// When the exchange ended, and its result; `None` if no reply was read because an earlier exchange ended the connection.
-    pub result: Option<(Nanos, Result<Box<ReplyMeta>, TransactionFailure>)>,
+    pub result: Option<(Nanos, ReplyResult)>,
     /// Whether the exchange failed before any byte of a reply arrived.
     pub silent: bool,
 }
 
 impl<'a> InFlight<'a> {
     /// A request before it is sent.
-    pub fn new(request: &'a Request, lines: &'a [u8], exchange: Exchange) -> InFlight<'a> {
+    pub fn new(request: &'a Request, lines: &'a [u8], exchange: Box<Exchange>) -> InFlight<'a> {
         InFlight { request, lines, exchange, result: None, silent: false }
     }
 
     /// The complete exchange; `None` if no reply was read.
-    pub fn complete(self) -> Option<Result<Completed, TransactionFailure>> {
+    pub fn complete(self) -> Option<Result<Completed, Box<TransactionFailure>>> {
         let (ended, result) = self.result?;
         Some(result.map(|reply| Completed {
             exchange: self.exchange,
@@ -153,7 +156,7 @@ impl<'a> InFlight<'a> {
         let capture = conn.take_capture().map(Box::new);
         let failure = TransactionFailure { capture, started: Some(self.exchange.started), ..failure };
         self.silent = silent;
-        self.result = Some((cx.now(), Err(failure)));
+        self.result = Some((cx.now(), Err(Box::new(failure))));
     }
 
     /// Sets the result of an exchange whose reply was read. Returns the bytes after the reply; `None` if the connection cannot be
@@ -162,7 +165,7 @@ impl<'a> InFlight<'a> {
         &mut self,
         cx: RobotContext<'_, L>,
         conn: &mut Channel<L::Conn>,
-        incoming: Incoming<'_>,
+        incoming: &mut Incoming<'_>,
         read: Result<ReplyEnd, TransactionFailure>,
         is_last: bool,
     ) -> Option<Vec<u8>> {
@@ -170,11 +173,11 @@ impl<'a> InFlight<'a> {
             Ok(ReplyEnd::Complete) if is_last => incoming.check_end().map(|()| ReplyEnd::Complete),
             read => read,
         };
-        let Incoming { reader, mut entity, carry } = incoming;
+        let Incoming { reader, entity, carry } = incoming;
         let reply = match read {
             Ok(ReplyEnd::Complete | ReplyEnd::BeforeBody) => {
                 conn.set_deadline(None);
-                let reply = reader.into_meta();
+                let reply = reader.take_meta();
                 if let Some(links) = &mut entity.links {
                     self.exchange.markup_errors = std::mem::take(&mut links.errors);
                 }
@@ -187,7 +190,7 @@ impl<'a> InFlight<'a> {
             }
             Err(failure) if receive::is_intended(cx, self.request, &failure) => {
                 self.exchange.aborted = true;
-                reader.into_meta()
+                reader.take_meta()
             }
             Err(failure) => {
                 self.fail(cx, conn, failure, reader.is_silent());
@@ -197,7 +200,7 @@ impl<'a> InFlight<'a> {
         self.exchange.capture = conn.take_capture().map(Box::new);
         let is_usable = reply.keep_alive && !self.exchange.aborted;
         self.result = Some((cx.now(), Ok(reply)));
-        is_usable.then_some(carry)
+        is_usable.then(|| std::mem::take(carry))
     }
 
     /// Whether the peer has closed an idle connection just when the robot reused it, which is not an error of either side (RFC
@@ -206,13 +209,17 @@ impl<'a> InFlight<'a> {
         let failed = |failure: &TransactionFailure| {
             failure.unprocessed || reused && failure.violation.kind != ErrorKind::Timeout
         };
-        self.silent && self.result.as_ref().is_some_and(|(_, result)| result.as_ref().is_err_and(failed))
+        self.silent
+            && self
+                .result
+                .as_ref()
+                .is_some_and(|(_, result)| result.as_ref().is_err_and(|failure| failed(failure)))
     }
 
     /// The failure of the exchange, if the peer says that it did not process the request.
     pub fn unprocessed(&self) -> Option<&TransactionFailure> {
         let (_, result) = self.result.as_ref()?;
-        result.as_ref().err().filter(|failure| failure.unprocessed)
+        result.as_ref().err().map(|failure| &**failure).filter(|failure| failure.unprocessed)
     }
 }
 
@@ -252,7 +259,7 @@ pub async fn exchange<L: Link>(
         }
         let read = receive::reply(cx, conn, flight, &mut incoming, upload.as_mut(), found_link).await;
         let is_last = at + 1 == count;
-        match flight.conclude(cx, conn, incoming, read, is_last) {
+        match flight.conclude(cx, conn, &mut incoming, read, is_last) {
             Some(rest) => carry = rest,
             None => return,
         }

@@ -58,14 +58,20 @@ impl From<ConnectError> for TransactionFailure {
 /// Why a transaction has no complete reply.
 #[derive(Clone, Debug)]
 pub enum Incomplete {
-    /// The transaction failed.
-    Failed(TransactionFailure),
+    /// The transaction failed. Failures are rare and large, so they are boxed.
+    Failed(Box<TransactionFailure>),
     /// The robot's session became idle before it could send the request.
     Cancelled,
 }
 
 impl From<TransactionFailure> for Incomplete {
     fn from(failure: TransactionFailure) -> Incomplete {
+        Box::new(failure).into()
+    }
+}
+
+impl From<Box<TransactionFailure>> for Incomplete {
+    fn from(failure: Box<TransactionFailure>) -> Incomplete {
         Incomplete::Failed(failure)
     }
 }

@@ -14,6 +14,7 @@ use crate::connections::pool::ConnectionPool;
 use crate::connections::resolving::Resolvers;
 use crate::connections::wait_queue::WaitQueue;
 use crate::context::GroupContext;
+use crate::exchange::Exchange;
 use crate::judge::history::History;
 use crate::load::pace::Pace;
 use crate::peers::KnownPeers;
@@ -43,6 +44,9 @@ pub struct RobotGroup<L: Link> {
     /// The working set freezes for requests that are due from then on.
     freeze_at: Cell<Nanos>,
     pub(crate) workers: Workers,
+    /// What was observed in judged exchanges, whose memory the next exchanges use.
+    #[expect(clippy::vec_box, reason = "boxes are taken out and passed on")]
+    pub(crate) spare_exchanges: RefCell<Vec<Box<Exchange>>>,
     /// Closed-loop robots that wait for the end of all their transactions.
     pub(crate) completions: RefCell<FxHashMap<usize, Rc<WaitQueue>>>,
     pub(crate) peers: RefCell<KnownPeers>,
@@ -60,6 +64,7 @@ impl<L: Link> RobotGroup<L> {
             robots: RefCell::new(robots),
             pool: ConnectionPool::new(context.settings.robots),
             history: RefCell::default(),
+            spare_exchanges: RefCell::default(),
             popularity: RefCell::default(),
             repeats: context
                 .settings

@@ -20,7 +20,7 @@ use crate::connections::counts;
 use crate::connections::hop::Hop;
 use crate::connections::pool::PooledConnection;
 use crate::connections::wait_queue::Waiter;
-use crate::context::RobotContext;
+use crate::context::{RobotContext, keep};
 use crate::exchange::reply::{Coding, ReplyMeta};
 use crate::exchange::{AuthSteps, Completed, Exchange, InFlight, exchange};
 use crate::failure::{Incomplete, TransactionFailure};
@@ -212,7 +212,7 @@ impl<L: Link> RobotGroup<L> {
             let observed = Exchange::new(started, deadline, hop, connection.number);
             let ready = set_up.map(|set_up| set_up.ended);
             let observed = Exchange { answers, ready, retried: attempt > 0, ..observed };
-            let mut flight = InFlight::new(request, &lines, observed);
+            let mut flight = InFlight::new(request, &lines, self.boxed(observed));
             let mut found_link = |container: &Request, hop, link: &[u8]| {
                 self.request_embedded(robot, container, hop, link);
             };
@@ -314,7 +314,7 @@ impl<L: Link> RobotGroup<L> {
             .map(|(request, (range, answers))| {
                 let observed = Exchange::new(now, deadline, hop, connection.number);
                 let ready = set_up.map(|set_up| set_up.ended);
-                InFlight::new(request, &lines[range], Exchange { answers, ready, ..observed })
+                InFlight::new(request, &lines[range], self.boxed(Exchange { answers, ready, ..observed }))
             })
             .collect();
         let mut found_link =
@@ -340,6 +340,17 @@ impl<L: Link> RobotGroup<L> {
         }
         let results = results.into_iter().map(|result| result.map(|result| result.map_err(Incomplete::from)));
         requests.into_iter().zip(results).collect()
+    }
+
+    /// Boxes an exchange, which is large and passed on often, in the memory of an earlier one if there is one.
+    fn boxed(&self, exchange: Exchange) -> Box<Exchange> {
+        match self.spare_exchanges.borrow_mut().pop() {
+            Some(mut spare) => {
+                *spare = exchange;
+                spare
+            }
+            None => Box::new(exchange),
+        }
     }
 
     /// Judges the outcome of a transaction, records it, updates the history, and launches the requests that follow from it.
@@ -380,7 +391,8 @@ impl<L: Link> RobotGroup<L> {
         if class == Class::RepToRedir {
             self.follow_redirect(robot, request, &completed.reply);
         }
-        cx.recycle(completed.reply);
+        keep(&cx.spare_replies, completed.reply);
+        keep(&self.spare_exchanges, completed.exchange);
         Ended { at: now, failed: false }
     }
 

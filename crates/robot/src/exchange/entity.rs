@@ -228,7 +228,7 @@ impl<'a> Entity<'a> {
 
     /// The violation in the complete content, if there is one, and how much content was compared. Bytes prove more than sizes,
     /// and sizes more than digests, so the first violation in this order counts.
-    pub fn finish(self, meta: &ReplyMeta) -> (Option<Violation>, Verified) {
+    pub fn finish(&mut self, meta: &ReplyMeta) -> (Option<Violation>, Verified) {
         let real = self.is_real();
         let sized = self.size.is_some();
         let mut verified = Verified::default();
@@ -237,14 +237,15 @@ impl<'a> Entity<'a> {
                 || Violation::new(ErrorKind::WrongSize, format!("{seen} body bytes instead of {size}"));
             (seen != size).then(|| violation().expected(format!("{size} bytes"), format!("{seen} bytes")))
         };
-        let of_content = match self.way {
+        let problem = self.problem.take();
+        let of_content = match &mut self.way {
             Way::Unknown => {
                 verified.uncompared = meta.body_bytes;
-                self.problem
+                problem
             }
             Way::Ignored => {
                 verified.uncompared = meta.body_bytes;
-                self.problem.or_else(|| wrong_length(self.request, meta))
+                problem.or_else(|| wrong_length(self.request, meta))
             }
             Way::Plain(comparison) => {
                 verified.bytes = comparison.equal;
@@ -254,13 +255,13 @@ impl<'a> Entity<'a> {
                     _ if sized => wrong_size(meta.body_bytes, comparison.size),
                     _ => None,
                 };
-                self.problem.or_else(|| comparison.violation(real)).or_else(size)
+                problem.or_else(|| comparison.violation(real)).or_else(size)
             }
-            Way::Gzip(mut decoder) => {
+            Way::Gzip(decoder) => {
                 let end = decoder.try_finish();
                 let Sink(comparison, _) = decoder.get_ref();
                 verified.bytes = comparison.equal;
-                let coding = self.problem.or_else(|| end.err().map(|error| broken(&error)));
+                let coding = problem.or_else(|| end.err().map(|error| broken(&error)));
                 let size = || if sized { wrong_size(comparison.equal, comparison.size) } else { None };
                 match (comparison.violation(real), coding) {
                     // One wrong bit can change all text that is decompressed after it.
@@ -271,7 +272,7 @@ impl<'a> Entity<'a> {
                 }
             }
             Way::Parts(parts) => {
-                let Parts { reader, mut seen } = *parts;
+                let Parts { reader, seen } = &mut **parts;
                 let size = seen.whole.len();
                 seen.end_part();
                 verified.bytes = seen.equal;
@@ -287,10 +288,10 @@ impl<'a> Entity<'a> {
                     let more = !asked_for(self.request, size, seen.bytes, seen.count);
                     more.then(|| violation.expected(wanted(self.request, size), text))
                 };
-                self.problem.or(seen.problem).or_else(open).or_else(much)
+                problem.or(seen.problem.take()).or_else(open).or_else(much)
             }
         };
-        let of_digest = self.digest.and_then(|digest| {
+        let of_digest = self.digest.take().and_then(|digest| {
             let (mut digest, announced) = *digest;
             verified.digest = true;
             let found = checksum::text(digest.finish());

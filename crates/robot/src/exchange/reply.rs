@@ -269,9 +269,9 @@ impl ReplyReader {
         self.meta.as_deref()
     }
 
-    /// The facts in a complete reply.
-    pub fn into_meta(self) -> Box<ReplyMeta> {
-        let mut meta = self.meta.unwrap_or_default();
+    /// The facts in a complete reply. Nothing more can be read.
+    pub fn take_meta(&mut self) -> Box<ReplyMeta> {
+        let mut meta = self.meta.take().unwrap_or_default();
         meta.overhead_bytes = self.received - meta.body_bytes;
         meta
     }

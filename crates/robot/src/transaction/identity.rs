@@ -131,7 +131,7 @@ impl<L: Link> RobotGroup<L> {
         }
         let (now, hop) = (cx.now(), cx.socks()?.into());
         Some(Completed {
-            exchange: Exchange::new(failure.started.unwrap_or(now), None, hop, 0),
+            exchange: Box::new(Exchange::new(failure.started.unwrap_or(now), None, hop, 0)),
             reply: Box::default(),
             ended: now,
             auth: AuthSteps { refused: true, ..AuthSteps::default() },

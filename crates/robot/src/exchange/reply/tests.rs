@@ -18,11 +18,11 @@ fn read(text: &str, step: usize, close: bool) -> Result<Option<(Box<ReplyMeta>, 
     for piece in text.as_bytes().chunks(step) {
         if let Progress::Complete { rest } = reader.feed(piece, &mut content)? {
             assert_eq!(Some(content.0), reader.meta().map(|meta| meta.body_bytes));
-            return Ok(Some((reader.into_meta(), rest)));
+            return Ok(Some((reader.take_meta(), rest)));
         }
     }
     if close && let Progress::Complete { rest } = reader.feed(b"", &mut content)? {
-        return Ok(Some((reader.into_meta(), rest)));
+        return Ok(Some((reader.take_meta(), rest)));
     }
     Ok(None)
 }
@@ -67,11 +67,11 @@ fn reading_stops_at_an_awaited_continue() {
     assert_eq!(progress, Ok(Progress::Continue { rest: OK.len() }), "{text}");
     reader.stop_awaiting();
     assert_eq!(reader.feed(OK.as_bytes(), &mut content), Ok(Progress::Complete { rest: 0 }));
-    assert_eq!(reader.into_meta().size(), text.len() as u64);
+    assert_eq!(reader.take_meta().size(), text.len() as u64);
     let mut refused = ReplyReader::new(false, true);
     let text = "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n";
     assert_eq!(refused.feed(text.as_bytes(), &mut content), Ok(Progress::Complete { rest: 0 }));
-    assert_eq!(refused.into_meta().status, 417);
+    assert_eq!(refused.take_meta().status, 417);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_late_continue_passes() {
     let text = format!("HTTP/1.1 100 Continue\r\n\r\n{OK}");
     let progress = reader.feed(text.as_bytes(), &mut Count::default());
     assert_eq!(progress, Ok(Progress::Complete { rest: 0 }));
-    assert_eq!(reader.into_meta().status, 200);
+    assert_eq!(reader.take_meta().status, 200);
 }
 
 #[test]
