@@ -25,6 +25,8 @@ pub struct PolledSocket {
     eager: bool,
     /// The last send found the socket full, so the readiness to write that the poller reported before is stale.
     full: bool,
+    /// The socket is closed right after the next send.
+    ends_soon: bool,
 }
 
 /// How the socket is registered with the poller.
@@ -40,7 +42,7 @@ enum Registration {
 impl PolledSocket {
     /// Takes over a non-blocking socket. `eager` means that bytes may have arrived already.
     pub fn new(fd: OwnedFd, eager: bool) -> PolledSocket {
-        PolledSocket { fd: Registration::Not(fd), eager, full: false }
+        PolledSocket { fd: Registration::Not(fd), eager, full: false, ends_soon: false }
     }
 
     /// Registers the socket for reading, and also for writing if `writing`.
@@ -106,7 +108,8 @@ impl PolledSocket {
     pub fn try_send(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         loop {
             // send(2) is a little cheaper than writev(2), which goes through the file layer.
-            let flags = SendFlags::NOSIGNAL;
+            let mut flags = SendFlags::NOSIGNAL;
+            flags.set(SendFlags::MORE, self.ends_soon);
             let sent = match parts {
                 [one] => send(&*self, one, flags),
                 several => sendmsg(&*self, several, &mut SendAncillaryBuffer::default(), flags),
@@ -116,6 +119,11 @@ impl PolledSocket {
                 return Ok(sent?);
             }
         }
+    }
+
+    /// Announces that the socket is closed right after the next send, so that it may hold that back until then.
+    pub fn expect_end(&mut self) {
+        self.ends_soon = true;
     }
 
     /// Ready when another try to send is worth it. To be called only after a `WouldBlock`.

@@ -138,6 +138,13 @@ impl Conn for Socket {
         self.state.deadlines().set(self.place, at);
     }
 
+    fn expect_end(&mut self) {
+        match &mut self.io {
+            SocketIo::Polled(socket) => socket.expect_end(),
+            SocketIo::Ring(stream) => stream.expect_end(),
+        }
+    }
+
     fn finish(&mut self) {
         match &mut self.io {
             // Where this fails the peer has closed or reset the connection already.
@@ -183,6 +190,7 @@ mod tests {
     use polygraph_link::Link;
     use std::io::{Read, Write};
     use std::net::TcpListener;
+    use std::os::fd::AsRawFd;
 
     fn on_every_loop<F: Future<Output = ()> + 'static>(test: impl Fn(Net) -> F) {
         for engine in Engine::available() {
@@ -211,6 +219,56 @@ mod tests {
         });
     }
 
+    /// Number of segments that a socket has received (`tcpi_segs_in` of tcp(7)).
+    fn segments(socket: &std::net::TcpStream) -> u32 {
+        const SEGS_IN: usize = 140;
+        let mut info = [0u8; 256];
+        let mut size = info.len() as libc::socklen_t;
+        // SAFETY: the descriptor is open, and the buffer has room for as many bytes as `size` says.
+        let result = unsafe {
+            let to = info.as_mut_ptr().cast();
+            libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, to, &raw mut size)
+        };
+        assert!(result == 0 && size as usize >= SEGS_IN + 4);
+        u32::from_ne_bytes(*info[SEGS_IN..].first_chunk().unwrap())
+    }
+
+    #[test]
+    fn an_expected_end_travels_with_the_last_bytes_and_nothing_is_lost() {
+        on_every_loop(|net| async move {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let end_of = async |size: usize, expected: bool| {
+                let mut socket = net.connect(None, listener.local_addr().unwrap()).unwrap();
+                socket.try_send(&[IoSlice::new(b"?")]).unwrap();
+                let (mut peer, _) = listener.accept().unwrap();
+                peer.read_exact(&mut [0]).unwrap();
+                peer.write_all(b"!").unwrap();
+                socket.recv(|data| assert_eq!(data, b"!")).await.unwrap();
+                let reader = std::thread::spawn(move || {
+                    let mut all = Vec::new();
+                    peer.read_to_end(&mut all).unwrap();
+                    (all, segments(&peer))
+                });
+                if expected {
+                    socket.expect_end();
+                }
+                let sent: Vec<u8> = (0..size).map(|at| at as u8).collect();
+                polygraph_link::send_all(&mut socket, &sent).await.unwrap();
+                drop(socket);
+                while !reader.is_finished() {
+                    net.sleep_until(net.now() + Nanos::new(100_000)).await;
+                }
+                let (received, segments) = reader.join().unwrap();
+                assert!(received == sent, "{} of {size} bytes", received.len());
+                segments
+            };
+            for size in [10, 10_000] {
+                assert_eq!(end_of(size, true).await + 1, end_of(size, false).await, "{size} bytes");
+            }
+            end_of(5_000_000, true).await;
+        });
+    }
+
     #[test]
     fn of_many_idle_connections_all_that_the_peer_closed_are_noticed() {
         const MANY: usize = 500;
@@ -220,8 +278,8 @@ mod tests {
             let (mut sockets, mut peers) = (Vec::new(), Vec::new());
             for _ in 0..MANY {
                 let mut socket = net.connect(None, address).unwrap();
-                let (mut peer, _) = listener.accept().unwrap();
                 assert_eq!(socket.try_send(&[IoSlice::new(b"?")]).unwrap(), 1);
+                let (mut peer, _) = listener.accept().unwrap();
                 peer.read_exact(&mut [0]).unwrap();
                 peer.write_all(b"!").unwrap();
                 socket.recv(|data| assert_eq!(data, b"!")).await.unwrap();

@@ -173,6 +173,10 @@ pub trait Conn: 'static {
     /// Makes waiting end with `TimedOut` from `at` on (with a resolution of a tenth of a second).
     fn set_deadline(&mut self, at: Option<Nanos>);
 
+    /// Announces that the connection will be dropped right after what is sent next, and that the peer sends nothing more. Then TCP
+    /// can carry the last bytes and the end of the stream in one segment. Connections may ignore it.
+    fn expect_end(&mut self) {}
+
     /// Ends what this side sends; it can still receive.
     fn finish(&mut self);
 

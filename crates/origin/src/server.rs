@@ -518,7 +518,9 @@ impl<L: Link> Server<L> {
         if request.challenges.is_empty() && !self.think(transaction).await {
             return ServerOutcome::Failed(ErrorKind::Timeout, "during the think time".into());
         }
-        match self.reply(conn, request, transaction).await {
+        // If the client had sent more, closing would reset the connection, and what TCP holds back would be lost.
+        let is_end = !request.keep_alive && request.upload.is_none() && inbox.is_empty();
+        match self.reply(conn, request, transaction, is_end).await {
             Ok(sent) => ServerOutcome::Sent(sent),
             Err(e) => ServerOutcome::Failed(kind_of(&e), format!("while sending a reply: {e}")),
         }
@@ -596,12 +598,13 @@ impl<L: Link> Server<L> {
         until < deadline
     }
 
-    /// Sends the reply.
+    /// Sends the reply. `is_end` tells that the client sends nothing more.
     async fn reply(
         &self,
         conn: &mut Channel<L::Conn>,
         request: &Request,
         transaction: &Transaction,
+        is_end: bool,
     ) -> io::Result<Sent> {
         let origin = &self.origin;
         let date = origin.link.http_date();
@@ -627,6 +630,9 @@ impl<L: Link> Server<L> {
             let reply = writer.write(&mut origin.rng.borrow_mut(), &mut head);
             let mut body = reply.body;
             let size = head.len() as u64 + body.len();
+            if is_end && !reply.is_cut && size <= ONE_SEND {
+                conn.expect_end();
+            }
             let sent = self.send_some(conn, &head, &body)?;
             body.advance(sent.saturating_sub(head.len()) as u64);
             let begun = (0 < sent && (sent as u64) < size).then(|| self.now());
@@ -806,6 +812,9 @@ fn kind_of(error: &io::Error) -> ErrorKind {
 
 /// The interim reply to `Expect: 100-continue`.
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+/// A reply of up to so many bytes usually needs one send. For larger ones, a segment more or less does not matter.
+const ONE_SEND: u64 = 64 * 1024;
 
 /// The most slices of a send: the head and pieces of the body.
 const SLICES: usize = 16;

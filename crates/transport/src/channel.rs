@@ -109,6 +109,11 @@ impl<C: Conn> Conn for Channel<C> {
     }
 
     #[inline]
+    fn expect_end(&mut self) {
+        top!(self, conn => conn.expect_end());
+    }
+
+    #[inline]
     fn finish(&mut self) {
         top!(self, conn => conn.finish());
     }

@@ -113,6 +113,8 @@ pub(crate) struct QueuedSend {
     pub(crate) buffer: SendBuffer,
     /// Number of bytes in the buffer.
     pub(crate) length: usize,
+    /// Whether the socket may hold the bytes back until it is closed.
+    pub(crate) more: bool,
     /// Whether the socket is closed when everything is sent.
     pub(crate) closes: bool,
 }
@@ -250,8 +252,9 @@ impl Core {
     fn push_sends(&mut self) -> io::Result<()> {
         const FLAGS: i32 = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_WAITALL;
         for at in 0..self.batch.len() {
-            let QueuedSend { fd, ref buffer, length, closes, .. } = self.batch[at];
-            let send = opcode::Send::new(Fd(fd), buffer.as_ptr(), length as u32).flags(FLAGS).build();
+            let QueuedSend { fd, ref buffer, length, more, closes, .. } = self.batch[at];
+            let flags = if more && closes { FLAGS | libc::MSG_MORE } else { FLAGS };
+            let send = opcode::Send::new(Fd(fd), buffer.as_ptr(), length as u32).flags(flags).build();
             let send = send.flags(Flags::SKIP_SUCCESS).user_data(Operation::Send.on(at));
             if closes {
                 // If the send fails, the kernel cancels the close.

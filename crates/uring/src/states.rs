@@ -55,6 +55,8 @@ pub(crate) struct StreamState {
     pub(crate) send_error: Option<i32>,
     pub(crate) writer: Option<Waker>,
     pub(crate) room: Room,
+    /// The stream is dropped right after the next send.
+    pub(crate) ends_soon: bool,
     /// Shut down when everything is sent.
     pub(crate) finishing: bool,
     /// The stream is gone.

@@ -49,6 +49,7 @@ impl Core {
             send_error: None,
             writer: None,
             room: Room::Unknown,
+            ends_soon: false,
             finishing: false,
             closed: false,
             established,
@@ -233,12 +234,13 @@ impl RingStream {
         if !stream.unsent.is_empty() {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let (established, queued) = (stream.established, stream.queued);
+        let (established, queued, more) = (stream.established, stream.queued, stream.ends_soon);
         let size: usize = parts.iter().map(|part| part.len()).sum();
         if let Some(at) = queued {
             let send = &mut core.batch[at];
             if send.length + size <= SEND_SIZE {
                 send.append(parts);
+                send.more = more;
                 return Ok(size);
             }
             // What is queued goes first.
@@ -250,7 +252,7 @@ impl RingStream {
             && size <= SEND_SIZE
             && let Some(buffer) = core.send_buffers.take()
         {
-            let mut send = QueuedSend { key: self.key, fd: self.fd, buffer, length: 0, closes: false };
+            let mut send = QueuedSend { key: self.key, fd: self.fd, buffer, length: 0, more, closes: false };
             send.append(parts);
             core.streams[self.key].queued = Some(core.batch.len());
             core.batch.push(send);
@@ -258,7 +260,8 @@ impl RingStream {
         }
         drop(core);
         // send(2) is a little cheaper than sendmsg(2).
-        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        let mut flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        flags.set(SendFlags::MORE, more);
         let sent = loop {
             let sent = match parts {
                 [one] => send(&*self, one, flags),
@@ -386,6 +389,11 @@ impl RingStream {
             }
             Err(_) => Unread::End,
         }
+    }
+
+    /// Announces that the stream is dropped right after the next send, so that the socket may hold that back until it is closed.
+    pub fn expect_end(&mut self) {
+        self.ring.0.core.borrow_mut().streams[self.key].ends_soon = true;
     }
 
     /// Ends what this side sends.
