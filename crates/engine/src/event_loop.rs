@@ -32,9 +32,12 @@ impl Engine {
         }
     }
 
-    /// The better one that this host allows.
+    /// The better one that this host allows: a transaction costs less on io_uring (`bench/RESULTS.md`).
     pub fn best() -> Engine {
-        Engine::Epoll
+        match polygraph_uring::refusal() {
+            None => Engine::Uring,
+            Some(_) => Engine::Epoll,
+        }
     }
 
     /// The engines that this host allows.

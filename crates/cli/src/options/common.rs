@@ -72,7 +72,7 @@ pub struct CommonOptions {
     /// processor time
     #[arg(long, value_name = "TIME", default_value = "100usec", value_parser = values::time)]
     pub timer_quantum: f64,
-    /// What event loops wait with (docs/engines.md): `epoll`, or `uring` (io_uring, Linux 6.1 or later). `auto` is epoll
+    /// What event loops wait with (docs/engines.md): `epoll`, or `uring` (io_uring, Linux 6.1 or later). `auto` is uring where the host allows it
     #[arg(long, value_name = "auto|uring|epoll", default_value = "auto", value_parser = engine)]
     pub engine: Engine,
 }
