@@ -4,6 +4,7 @@ case, several times. Each measurement says what the client used and what the ser
 
 import argparse
 import datetime
+import itertools
 import json
 import os
 import platform
@@ -18,9 +19,10 @@ from pathlib import Path
 
 from clients import CLIENTS, CONNECTIONS, OURS, REPLAYING
 from cpu import Meter
-from ratios import ONLY_ENGINE, append_history, creep, history_rows, read_history
+from pace import measure_pace
+from ratios import ENGINES, URING, append_history, creep, history_rows, read_history
 from replay import record
-from servers import KB, SERVERS, Failure
+from servers import KB, OUR_SERVERS, SERVERS, Failure
 import table
 
 HERE = Path(__file__).resolve().parent
@@ -36,7 +38,7 @@ PORTS = range(20_000, 30_000)
 
 # The short form: what changes most often, in under three minutes.
 QUICK = {"repeats": 4, "most_repeats": 14, "minutes": 2.4, "scale": 0.6, "cases": ["persistent 1 KB", "one-request"],
-         "clients": ["polyclt", "wrk", "shb"], "servers": ["polysrv"]}
+         "clients": [*OURS.values(), "wrk", "shb"], "servers": [OUR_SERVERS[URING]], "pace": 0}
 
 
 @dataclass(frozen=True)
@@ -84,8 +86,8 @@ class Tools:
     h2load: str
     nginx: str
     shb: str
-    # What `--engine` of this project's programs is to be; `None` leaves the choice to them.
-    engine: str | None = None
+    # The engine of this project's programs where only one is measured.
+    engine: str = URING
 
 
 def installed_crate(name, folder):
@@ -97,7 +99,7 @@ def installed_crate(name, folder):
     return str(program)
 
 
-def find_tools(polygraph, folder, engine):
+def find_tools(polygraph, folder, engine=URING):
     missing = [package for tool, package in PACKAGES.items() if not shutil.which(tool)]
     if missing:
         sys.exit(f"not installed: {' '.join(missing)}; try: apt-get install -y {' '.join(PACKAGES.values())}")
@@ -150,8 +152,6 @@ def measure(tools, case, server_name, client_name, port):
             slack = CONNECTIONS * (20 if case.workload else 1)
             if not run.count - slack <= served <= run.count + slack:
                 raise Failure(f"the client counts {run.count} transactions, the server {served}")
-            if run.engine:
-                measured["engine"] = run.engine
             client = run.cpu.per(run.count)
             server_cpu = used.per(served)
             measured |= {
@@ -176,7 +176,15 @@ def with_requests(tools, case, port):
 
 def understands(client, case):
     """Whether a client can do its part of a case: that of a workload only if it can replay one that was recorded."""
-    return client == OURS or not case.workload or bool(case.requests) and client in REPLAYING
+    return client in OURS.values() or not case.workload or bool(case.requests) and client in REPLAYING
+
+
+def servers_of(client, case, servers):
+    """The servers of a client in a case: clients are compared on one server of this project and on its peers, and its other
+    servers serve the client that judges them."""
+    if case.workload:
+        return [table.WORKLOAD_SERVER]
+    return [server for server in servers if client == table.JUDGE or server not in OUR_SERVERS.values() or server == table.WORKLOAD_SERVER]
 
 
 def run(tools, options):
@@ -189,11 +197,12 @@ def run(tools, options):
     for repeat in range(options.most_repeats):
         if repeat >= options.repeats:
             wide = table.wide({"records": records})
-            chosen = [case for case in chosen if case.name in wide]
+            # What content costs is known from all workloads together.
+            chosen = [case for case in chosen if case.name in wide or case.workload and table.CONTENT in wide]
         for case in chosen:
             clients = [client for client in options.clients if understands(client, case)]
-            for server in options.servers if not case.workload else [table.OUR_SERVER]:
-                for client in clients[repeat % len(clients):] + clients[:repeat % len(clients)]:
+            for client in clients[repeat % len(clients):] + clients[:repeat % len(clients)]:
+                for server in servers_of(client, case, options.servers):
                     if repeat > 1 and time.monotonic() - begin > 60 * options.minutes:
                         return records
                     measured = {"repeat": repeat} | measure(tools, case, server, client, next(ports))
@@ -202,9 +211,14 @@ def run(tools, options):
     return records
 
 
-def engine_in(records):
-    """The engine that the logs name."""
-    return ", ".join(table.unique(record["engine"] for record in records if "engine" in record)) or ONLY_ENGINE
+def paces(tools, options):
+    """The open loop on each engine, alternating."""
+    records = []
+    for port, (repeat, engine) in zip(PORTS[::-1], itertools.product(range(options.pace), ENGINES)):
+        with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+            records.append({"repeat": repeat, "engine": engine} | measure_pace(tools, engine, port, Path(folder)))
+        print(records[-1], flush=True)
+    return records
 
 
 def compiler():
@@ -229,13 +243,13 @@ def main():
     target = Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent / "target"))
     parser.add_argument("--polygraph", help="the program to measure, by default what cargo has built")
     parser.add_argument("--profile", default=INSTALLED, help="cargo's build profile; only results of the default one are kept")
-    parser.add_argument("--engine", help="the engine of this project's programs; by default they choose")
-    parser.add_argument("--quick", action="store_true", help="a short form for everyday use: two cases, three clients, no page; "
+    parser.add_argument("--quick", action="store_true", help="a short form for everyday use: two cases, four clients, no page; "
                         "under three minutes")
     parser.add_argument("--repeats", type=int, default=5, help="the least number of rounds")
     parser.add_argument("--most_repeats", type=int, default=20, help="the largest number of rounds, for ratios that vary")
-    parser.add_argument("--minutes", type=float, default=60, help="no further measurement begins after this time")
-    parser.add_argument("--scale", type=float, default=1.0, help="factor on the number of transactions")
+    parser.add_argument("--minutes", type=float, default=21, help="no further measurement of ratios begins after this time")
+    parser.add_argument("--pace", type=int, default=3, help="how often the open loop is measured on each engine")
+    parser.add_argument("--scale", type=float, default=0.6, help="factor on the number of transactions")
     parser.add_argument("--cases", type=lambda text: text.split(","), default=[""], help="only cases with one of these in their name")
     parser.add_argument("--clients", type=lambda text: text.split(","), default=list(CLIENTS))
     parser.add_argument("--servers", type=lambda text: text.split(","), default=list(SERVERS))
@@ -248,19 +262,19 @@ def main():
     out = options.out or HERE
     if options.compiler_only:
         return refresh_compiler(out)
-    tools = find_tools(options.polygraph or target / options.profile / "polygraph", target / "tools", options.engine)
+    tools = find_tools(options.polygraph or target / options.profile / "polygraph", target / "tools")
     records = run(tools, options)
-    results = {"machine": machine(tools), "profile": options.profile, "engine": engine_in(records),
+    results = {"machine": machine(tools), "profile": options.profile, "pace": paces(tools, options),
                "repeats": 1 + max((record["repeat"] for record in records), default=0), "connections": CONNECTIONS, "records": records}
     out.mkdir(parents=True, exist_ok=True)
     if options.quick:
-        print(table.client_table(results))
+        print(table.client_table(results), table.engine_table(results), sep="\n\n")
     else:
         results["compiler"] = compiler()
         (out / "results.json").write_text(json.dumps(results, indent=1) + "\n")
         (out / "RESULTS.md").write_text(table.page(results, (HERE / "RESULTS.template.md").read_text()))
         print(table.tables(results))
-    print(f"\nLinux {results['machine']['kernel']}, engine {results['engine']}. {table.width(results)}")
+    print(f"\nLinux {results['machine']['kernel']}. {table.width(results)}")
     history = out / "history.csv"
     rows = history_rows(results, table.all_ratios(results), "quick" if options.quick else "full",
                         datetime.date.today().isoformat())

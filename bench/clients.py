@@ -5,11 +5,12 @@ import os
 import re
 import subprocess
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import replay
 from cpu import of_rusage
-from servers import PATH, Failure, engine_options, engine_of, logged, workload_options
+from servers import ENGINES, PATH, Failure, engine_of, logged, workload_options
 
 CONNECTIONS = 64
 REPLAY = Path(__file__).resolve().parent / "replay.lua"
@@ -24,8 +25,6 @@ class Run:
     count: int
     cpu: object
     output: str
-    # What moved the bytes, if the log says it.
-    engine: str | None = None
 
 
 def execute(command, folder):
@@ -57,11 +56,11 @@ def expect(what, value, wanted):
         raise Failure(f"{what}: {value} instead of {wanted}")
 
 
-def polyclt(tools, case, port, folder):
+def polyclt(engine, tools, case, port, folder):
     """This project's client with all it measures, and its log, which says how many it did: the goal is checked
     at intervals, so that they are more than asked for."""
     log = folder / "client.log"
-    command = [tools.polygraph, "client", "--loops", "1", "--log", log, *engine_options(tools), *(
+    command = [tools.polygraph, "client", "--loops", "1", "--log", log, "--engine", engine, *(
         workload_options(case, port, case.count) if case.workload else
         ["--origin", f"127.0.0.1:{port}", "--robots", str(CONNECTIONS), "--dhr", "0",
          "--pconn_use_lmt", f"const:{case.use_limit}", "--goal", str(case.count),
@@ -70,7 +69,8 @@ def polyclt(tools, case, port, folder):
     cpu, text = execute(command, folder)
     done, errors = logged(tools, log)
     expect("errors", errors, 0)
-    return Run(done, cpu, text, engine_of(tools, log))
+    expect("engine", engine_of(tools, log), engine)
+    return Run(done, cpu, text)
 
 
 def wrk(tools, case, port, folder):
@@ -123,7 +123,8 @@ def shb(tools, case, port, folder):
     return Run(case.count, cpu, text)
 
 
-OURS = "polyclt"
-CLIENTS = {client.__name__: client for client in (polyclt, wrk, ab, h2load, shb)}
+# This project's client by engine.
+OURS = {engine: f"polyclt {engine}" for engine in ENGINES}
+CLIENTS = {OURS[engine]: partial(polyclt, engine) for engine in ENGINES} | {peer.__name__: peer for peer in (wrk, ab, h2load, shb)}
 # Those that can ask for many objects: what a workload is replayed with.
 REPLAYING = {"wrk", "h2load"}

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from bench import PORTS, Tools, cases
 from clients import CONNECTIONS
+from ratios import URING
 from servers import Polysrv, logged, workload_options
 import table
 
@@ -45,7 +46,7 @@ STAGES = [
     ("transaction", ["robot/src/transaction.rs", "robot/src/exchange.rs", "robot/src/exchange/receive", "robot/src/group.rs",
                      "origin/src/server.rs"]),
     ("wake and poll", ["tokio", "mio", "engine/src/socket", "engine/src/deadlines", "engine/src/poller", "engine/src/loop_state",
-                       "engine/src/net.rs", "engine/src/uring", "link/src", "engine/src"]),
+                       "engine/src/net.rs", "uring/src", "io-uring", "async-task", "link/src", "engine/src"]),
 ]
 LIBC = [("copies (libc)", ["memcpy", "memmove", "memset", "memcmp", "mempcpy"]),
         ("allocation (libc)", ["malloc", "free", "calloc", "realloc", "cfree", "_int_", "tcache", "unlink_chunk", "sysmalloc", "arena"]),
@@ -140,15 +141,15 @@ def profile(data, program, count, user_us, system_us):
             "kernel": [(name, n / all_kernel) for name, n in kernel.most_common(25)]}
 
 
-def run(tools, case, side, port, folder):
+def run(tools, engine, case, side, port, folder):
     """A profile of one side in one case."""
     data = folder / "perf.data"
     perf = ["perf", "record", "-q", "-e", "cpu-clock", "-F", str(RATE), "-o", str(data), "--"]
-    server = Polysrv(tools, case, port, folder)
+    server = Polysrv(engine, tools, case, port, folder)
     try:
         server.wait_until_ready(None if case.workload else case.body)
         log = folder / "client.log"
-        command = [tools.polygraph, "client", "--loops", "1", "--log", str(log), *(
+        command = [tools.polygraph, "client", "--loops", "1", "--log", str(log), "--engine", engine, *(
             workload_options(case, port, case.count) if case.workload else
             ["--origin", f"127.0.0.1:{port}", "--robots", str(CONNECTIONS), "--dhr", "0",
              "--pconn_use_lmt", f"const:{case.use_limit}", "--goal", str(case.count)])]
@@ -202,21 +203,21 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     target = Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent / "target"))
     parser.add_argument("--polygraph", default=target / "profiling/polygraph")
-    parser.add_argument("--engine", help="the engine of this project's programs")
+    parser.add_argument("--engine", default=URING, help="the engine of both sides")
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--cases", type=lambda text: text.split(","), default=["1 KB", "13 KB", "PolyMix-4", "one-request"])
     parser.add_argument("--sides", type=lambda text: text.split(","), default=["client", "server"])
     parser.add_argument("--json", type=Path)
     parser.add_argument("--port", type=int, default=PORTS[-1] - 200)
     options = parser.parse_args()
-    tools = Tools(str(Path(options.polygraph).resolve()), *5 * [""], options.engine)
+    tools = Tools(str(Path(options.polygraph).resolve()), *5 * [""])
     for side in options.sides:
         results = {}
         for number, case in enumerate(cases(options.scale)):
             if not any(name in case.name for name in options.cases) or case.name == table.SIZES:
                 continue
             with tempfile.TemporaryDirectory(prefix="profile-") as folder:
-                results[case.name] = run(tools, case, side, options.port + number + 20 * (side == "server"), Path(folder))
+                results[case.name] = run(tools, options.engine, case, side, options.port + number + 20 * (side == "server"), Path(folder))
         print(f"\n## {side}\n\n{text(results)}\n", flush=True)
         if options.json:
             Path(f"{options.json}.{side}.json").write_text(json.dumps(results, indent=1))

@@ -18,9 +18,11 @@ import bench
 import clients
 import table
 from clients import CONNECTIONS, Run, execute, expect, number
-from ratios import append_history, creep, history_rows, ratio, read_history
-from servers import KB, PATH, Failure, Nginx, Polysrv, engine_of, engine_options, logged
+from ratios import ENGINES, URING, append_history, creep, history_rows, ratio, read_history
+from servers import KB, PATH, Failure, Nginx, Polysrv, engine_of, logged
 
+# This project's programs, in this comparison on one engine.
+OURS, OUR_SERVER = "polyclt", "polysrv"
 HERE = Path(__file__).resolve().parent
 WORKLOAD = HERE / "protocols.pg"
 # Most of the cost of the cheapest of the others.
@@ -81,14 +83,15 @@ def protocol_options(case):
 def polyclt(tools, case, port, folder):
     """This project's client with all it measures, and its log. It must have resumed sessions, or none, as the case says."""
     log = folder / "client.log"
-    command = [tools.polygraph, "client", "--loops", "1", "--log", log, *engine_options(tools), "--accept_foreign_msgs", "yes", *(
+    command = [tools.polygraph, "client", "--loops", "1", "--log", log, "--engine", tools.engine, "--accept_foreign_msgs", "yes", *(
         workload_options(case, port, case.count) if case.workload else
         [*protocol_options(case), "--origin", f"127.0.0.1:{port}", "--robots", str(CONNECTIONS), "--dhr", "0",
          "--pconn_use_lmt", f"const:{case.use_limit}", "--goal", str(case.count)])]
     cpu, text = execute(command, folder)
     done, errors = logged(tools, log)
     expect("errors", errors, 0)
-    return Run(done, cpu, text, engine_of(tools, log))
+    expect("engine", engine_of(tools, log), tools.engine)
+    return Run(done, cpu, text)
 
 
 def wrk(tools, case, port, folder):
@@ -168,9 +171,9 @@ class SecurePolysrv(Secure, Polysrv):
     def __init__(self, tools, case, port, folder):
         self.case, self.tools, self.log = case, tools, folder / "server.log"
         self.asked = 1
-        command = [tools.polygraph, "server", "--loops", "1", "--log", self.log, *engine_options(tools), *protocol_options(case),
+        command = [tools.polygraph, "server", "--loops", "1", "--log", self.log, "--engine", tools.engine, *protocol_options(case),
                    "--listen", f"127.0.0.1:{port}", "--rep_sz", f"const:{case.body}B", "--pconn_use_lmt", f"const:{case.use_limit}"]
-        super(Polysrv, self).__init__(self.name, command, port, folder)
+        super(Polysrv, self).__init__("polysrv", command, port, folder)
 
 
 class WorkloadPolysrv(SecurePolysrv):
@@ -179,9 +182,9 @@ class WorkloadPolysrv(SecurePolysrv):
     def __init__(self, tools, case, port, folder):
         self.case, self.tools, self.log = case, tools, folder / "server.log"
         self.asked = 0
-        command = [tools.polygraph, "server", "--loops", "1", "--log", self.log, *engine_options(tools),
+        command = [tools.polygraph, "server", "--loops", "1", "--log", self.log, "--engine", tools.engine,
                    *workload_options(case, port, 1_000_000_000)]
-        super(Polysrv, self).__init__(self.name, command, port, folder)
+        super(Polysrv, self).__init__("polysrv", command, port, folder)
 
 
 class SecureNginx(Secure, Nginx):
@@ -211,7 +214,7 @@ http {{
 }}
 """)
         self.status = status
-        super(Nginx, self).__init__(self.name, [tools.nginx, "-p", folder, "-c", config], port, folder)
+        super(Nginx, self).__init__("nginx", [tools.nginx, "-p", folder, "-c", config], port, folder)
 
     def finish(self):
         connection = http.client.HTTPConnection("127.0.0.1", self.status, timeout=5)
@@ -226,7 +229,7 @@ http {{
 def server_of(name, case, client):
     if name == "nginx":
         return SecureNginx
-    return WorkloadPolysrv if case.workload and client == clients.OURS else SecurePolysrv
+    return WorkloadPolysrv if case.workload and client == OURS else SecurePolysrv
 
 
 def measure(tools, case, server_name, client_name, port):
@@ -256,8 +259,6 @@ def measure(tools, case, server_name, client_name, port):
                 "client_us": {"user": client.user, "system": client.system, "total": client.total},
                 "server_us": {"user": server_cpu.user, "system": server_cpu.system, "total": server_cpu.total},
             }
-            if run.engine:
-                measured["engine"] = run.engine
         except Failure as failure:
             measured["failure"] = str(failure)
         finally:
@@ -297,7 +298,7 @@ def side_table(results, side):
     """A row for each case and what is on the other side; the limit is that of the acceptance."""
     records, body = results["records"], []
     mine, other = ("client", "server") if side == "client_us" else ("server", "client")
-    ours = clients.OURS if mine == "client" else table.OUR_SERVER
+    ours = OURS if mine == "client" else OUR_SERVER
     peers = [name for name in table.unique(record[mine] for record in records) if name != ours]
     for case, against in table.unique((record["case"], record[other]) for record in records):
         cell = {name: table.Cell(results, case, *((name, against) if mine == "client" else (against, name)), side) for name in [ours, *peers]}
@@ -311,7 +312,7 @@ def side_table(results, side):
 def all_ratios(results):
     """Every ratio: side, case, who it was measured against, peer, ratio."""
     found = []
-    for side, mine, other, ours in (("client", "client", "server", clients.OURS), ("server", "server", "client", table.OUR_SERVER)):
+    for side, mine, other, ours in (("client", "client", "server", OURS), ("server", "server", "client", OUR_SERVER)):
         names = table.unique(record[mine] for record in results["records"])
         for case, against in table.unique((record["case"], record[other]) for record in results["records"]):
             rounds = {name: table.Cell(results, case, *((name, against) if side == "client" else (against, name)), f"{side}_us").rounds
@@ -336,7 +337,7 @@ def main():
     target = Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent / "target"))
     parser.add_argument("--polygraph", help="the program to measure, by default what cargo has built")
     parser.add_argument("--profile", default=bench.INSTALLED, help="cargo's build profile; only results of the default one are kept")
-    parser.add_argument("--engine", help="the engine of this project's programs; by default they choose")
+    parser.add_argument("--engine", default=URING, choices=ENGINES, help="the engine of this project's programs")
     parser.add_argument("--repeats", type=int, default=6, help="the number of rounds")
     parser.add_argument("--minutes", type=float, default=30, help="no further measurement begins after this time")
     parser.add_argument("--scale", type=float, default=1.0, help="factor on the number of transactions")
@@ -353,7 +354,7 @@ def main():
         sys.exit("not installed: openssl; try: apt-get install -y openssl")
     tools = bench.find_tools(options.polygraph or target / options.profile / "polygraph", target / "tools", options.engine)
     records = run(tools, options)
-    results = {"machine": bench.machine(tools), "profile": options.profile, "engine": bench.engine_in(records),
+    results = {"machine": bench.machine(tools), "profile": options.profile, "engine": options.engine,
                "repeats": 1 + max((record["repeat"] for record in records), default=0), "records": records}
     openssl = subprocess.run(["openssl", "version"], capture_output=True, text=True, check=True).stdout.strip()
     results["machine"]["peers"]["s_time"] = openssl
@@ -364,7 +365,7 @@ def main():
     out.mkdir(parents=True, exist_ok=True)
     (out / "PROTOCOLS.md").write_text(page(results, (HERE / "PROTOCOLS.template.md").read_text()))
     history = out / "history.csv"
-    rows = history_rows(results, all_ratios(results), "protocols", datetime.date.today().isoformat())
+    rows = history_rows(results, [(options.engine, *entry) for entry in all_ratios(results)], "protocols", datetime.date.today().isoformat())
     for worse in creep(read_history(history), rows):
         print(f"worse than before: {worse}")
     append_history(history, rows)

@@ -10,9 +10,8 @@ NARROW = 0.05
 # Student's distribution: standard errors on each side of the mean, for 1, 2, 3... degrees of freedom.
 STUDENT = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
            2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042]
-# Engines of this project as logs name them; versions with a single engine do not.
-ONLY_ENGINE = "epoll"
-URING = "uring"
+# Engines of this project as logs name them.
+EPOLL, URING = ENGINES = ["epoll", "uring"]
 # A ratio has become worse if even the low end of its interval is this much above what it used to be.
 CREEP = 1.05
 COLUMNS = ["date", "commit", "version", "profile", "processor", "kernel", "engine", "form", "side", "case", "against", "peer",
@@ -66,12 +65,11 @@ def server_limit(engine, persistent):
 
 
 def history_rows(results, found, form, date):
-    """A line of the history for each ratio: `found` has side, case, who it was measured against, peer, ratio."""
+    """A line of the history for each ratio: `found` has engine, side, case, who it was measured against, peer, ratio."""
     machine = results["machine"]
-    head = [date, machine["commit"], machine["polygraph"], results["profile"], machine["processor"], machine["kernel"],
-            results["engine"], form]
-    return [[*head, side, case, against, peer, f"{r.value:.3f}", f"{r.low:.3f}", f"{r.high:.3f}", r.rounds]
-            for side, case, against, peer, r in found if r.rounds > 1]
+    head = [date, machine["commit"], machine["polygraph"], results["profile"], machine["processor"], machine["kernel"]]
+    return [[*head, engine, form, side, case, against, peer, f"{r.value:.3f}", f"{r.low:.3f}", f"{r.high:.3f}", r.rounds]
+            for engine, side, case, against, peer, r in found if r.rounds > 1]
 
 
 def read_history(path):

@@ -4,7 +4,7 @@ run of its own. Peers do not know what they ask for, and compare nothing, but ge
 import re
 import subprocess
 
-from servers import SERVERS, Failure, workload_options
+from servers import ENGINES, Failure, Polysrv, workload_options
 
 # So many transactions are recorded: objects of rare kinds should be there in the right number.
 RECORDED = 20_000
@@ -24,7 +24,7 @@ def heads(shown, port):
 
 def record(tools, case, port, folder):
     """The requests of a workload's client, in the order in which their transactions ended."""
-    server = SERVERS["polysrv"](tools, case, port, folder)
+    server = Polysrv(ENGINES[0], tools, case, port, folder)
     try:
         server.wait_until_ready(None)
         # Few messages are shown in each interval, so intervals are short.

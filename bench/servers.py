@@ -8,9 +8,10 @@ import signal
 import socket
 import subprocess
 import time
+from functools import partial
 from pathlib import Path
 
-from ratios import ONLY_ENGINE
+from ratios import ENGINES
 
 # An object of the benchmark: this project's server answers no other URLs, nginx answers all.
 PATH = "/w12345678.00abcdef:0000002a/t03/_00000000000001f4"
@@ -30,17 +31,12 @@ def logged(tools, log):
     return int(figures["rep.rptm.count"]), int(figures["err_cnt"])
 
 
-def engine_options(tools):
-    """The engine of this project's programs, if a certain one was asked for."""
-    return ["--engine", tools.engine] if tools.engine else []
-
-
 def engine_of(tools, log):
-    """The engine that a log names; versions with a single engine do not name it."""
+    """The engine that a log names."""
     text = subprocess.run([tools.polygraph, "lr", log], capture_output=True, text=True, check=True).stdout
     settings = text.partition("\nsettings:\n")[2].partition("\nphases:\n")[0]
     found = re.search(r"^  engine: (\S+)", settings, re.MULTILINE)
-    return found[1] if found else ONLY_ENGINE
+    return found[1] if found else None
 
 
 class Server:
@@ -101,20 +97,22 @@ def workload_options(case, port, count):
 
 
 class Polysrv(Server):
-    name = "polysrv"
+    """This project's server with its log."""
 
-    def __init__(self, tools, case, port, folder):
-        self.tools, self.log = tools, folder / "server.log"
+    def __init__(self, engine, tools, case, port, folder):
+        self.tools, self.log, self.engine = tools, folder / "server.log", engine
         self.asked = 0 if case.workload else 1
-        command = [tools.polygraph, "server", "--loops", "1", "--log", self.log, *engine_options(tools), *(
+        command = [tools.polygraph, "server", "--loops", "1", "--log", self.log, "--engine", engine, *(
             workload_options(case, port, 1_000_000_000) if case.workload else
             ["--listen", f"127.0.0.1:{port}", "--rep_sz", f"const:{case.body}B",
              "--pconn_use_lmt", f"const:{case.use_limit}"])]
-        super().__init__(self.name, command, port, folder)
+        super().__init__("polysrv", command, port, folder)
 
     def finish(self):
         """Stops the server and returns how many transactions it counted, that of the start aside."""
         self.stop()
+        if engine_of(self.tools, self.log) != self.engine:
+            raise Failure(f"the server does not run on {self.engine}")
         done, errors = logged(self.tools, self.log)
         # The client leaves when it has enough, maybe in the middle of a long reply.
         if errors and self.asked:
@@ -123,8 +121,6 @@ class Polysrv(Server):
 
 
 class Nginx(Server):
-    name = "nginx"
-
     def __init__(self, tools, case, port, folder):
         # One word of the configuration holds less than 4 KB, so the body is put together from pieces. That
         # costs less than serving a file from the page cache, with or without sendfile and open_file_cache.
@@ -145,7 +141,7 @@ http {{
   }}
 }}
 """)
-        super().__init__(self.name, [tools.nginx, "-p", folder, "-c", config], port, folder)
+        super().__init__("nginx", [tools.nginx, "-p", folder, "-c", config], port, folder)
 
     def finish(self):
         """Stops the server and returns how many transactions it counted, the first and this one aside."""
@@ -155,4 +151,6 @@ http {{
         return int(status[status.index("requests") + 3]) - 2
 
 
-SERVERS = {server.name: server for server in (Polysrv, Nginx)}
+# This project's server by engine.
+OUR_SERVERS = {engine: f"polysrv {engine}" for engine in ENGINES}
+SERVERS = {OUR_SERVERS[engine]: partial(Polysrv, engine) for engine in ENGINES} | {"nginx": Nginx}

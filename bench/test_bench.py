@@ -11,12 +11,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import table
-from bench import INSTALLED
-from clients import number
+from bench import INSTALLED, servers_of
+from clients import OURS, number
 from cpu import Cpu, Meter
-from ratios import append_history, creep, history_rows, ratio, read_history
+from ratios import EPOLL, URING, append_history, creep, history_rows, ratio, read_history
 from replay import heads
-from servers import Failure
+from servers import OUR_SERVERS, Failure
+
+EPOLL_CLIENT = OURS[EPOLL]
 
 
 def record(repeat, client, server, client_us, server_us=1.0):
@@ -66,7 +68,7 @@ class Tests(unittest.TestCase):
 
     def test_the_cheapest_peer_is_the_measure(self):
         def check(ours, ab, wrk, wanted):
-            samples = {"polyclt": ours, "ab": ab, "wrk": wrk}
+            samples = {EPOLL_CLIENT: ours, "ab": ab, "wrk": wrk}
             records = [record(i, client, "nginx", us) for client, all_us in samples.items()
                        for i, us in enumerate(all_us)]
             last = table.client_table({"records": records}).splitlines()[-1]
@@ -78,12 +80,34 @@ class Tests(unittest.TestCase):
         check([5, 7, 9], [], [], "| not measured | not measured |")
 
     def test_the_limits_depend_on_the_engine(self):
-        records = [record(i, client, "nginx", us) for client, us in [("polyclt", 9), ("wrk", 10), ("shb", 8)] for i in range(3)]
-        for engine, usual, uring in [("epoll", "met: 0.90", "| 1.12 of shb (1.12-1.12 in 3 rounds) |"),
-                                     ("uring", "**missed**: 0.90", "**missed**: 1.12 of shb (1.12-1.12 in 3 rounds), limit 1.1 |")]:
-            last = table.client_table({"records": records, "engine": engine}).splitlines()[-1]
-            self.assertIn(usual, last)
-            self.assertIn(uring, last)
+        costs = {EPOLL_CLIENT: 9, OURS[URING]: 9, "wrk": 10, "shb": 8}
+        records = [record(i, client, "nginx", us) for client, us in costs.items() for i in range(3)]
+        last = table.client_table({"records": records}).splitlines()[-1]
+        for wanted in ["met: 0.90 of wrk (0.90-0.90 in 3 rounds), limit 1 | 1.12 of shb (1.12-1.12 in 3 rounds) |",
+                       "**missed**: 0.90 of wrk (0.90-0.90 in 3 rounds), limit 0.85 | **missed**: 1.12 of shb (1.12-1.12 in 3 rounds), limit 1.1 |"]:
+            self.assertIn(wanted, last)
+
+    def test_both_engines_are_measured_in_one_run_and_compared(self):
+        records = [record(i, client, server, us, server_us) for i in range(3) for client, server, us, server_us in [
+            (EPOLL_CLIENT, OUR_SERVERS[URING], 9, 7), (OURS[URING], OUR_SERVERS[URING], 6, 7), ("wrk", OUR_SERVERS[URING], 8, 5),
+            ("wrk", OUR_SERVERS[EPOLL], 8, 10), ("wrk", "nginx", 8, 8)]]
+        found = {(engine, side, peer): round(known.value, 3) for engine, side, _, _, peer, known in table.all_ratios({"records": records})}
+        self.assertEqual(found, {
+            (EPOLL, "client", "wrk"): 1.125, (URING, "client", "wrk"): 0.75, (URING, "client", EPOLL_CLIENT): 0.667,
+            (EPOLL, "server", "nginx"): 1.25, (URING, "server", "nginx"): 0.625, (URING, "server", OUR_SERVERS[EPOLL]): 0.5})
+        # Clients are compared on one of our servers; the other one is judged by a peer.
+        self.assertEqual([row.split("|")[2].strip() for row in table.client_table({"records": records}).splitlines()[2:]],
+                         [OUR_SERVERS[URING]])
+        names = [*OUR_SERVERS.values(), "nginx"]
+        case = type("Case", (), {"workload": None})
+        self.assertEqual(servers_of("wrk", case, names), names)
+        self.assertEqual(servers_of("ab", case, names), [OUR_SERVERS[URING], "nginx"])
+
+    def test_an_open_loop_is_judged_by_its_lateness(self):
+        pace = [{"engine": engine, "client_us": 20.0, "late_p99_ms": late} for engine, late in [(EPOLL, 0.2), (URING, 0.7)]]
+        rows = table.pace_table({"pace": [*pace, {"engine": URING, "failure": "no"}]}).splitlines()
+        self.assertTrue(rows[2].endswith("| met, limit 0.5 |") and rows[3].endswith("| **missed**, limit 0.5 |"), rows)
+        self.assertEqual(table.pace_table({}), "Not measured.")
 
     def test_an_interval_covers_what_rounds_say(self):
         found = ratio({0: 1.0, 1: 1.1, 2: 0.9, 3: 1.0}, {0: 1.0, 1: 1.0, 2: 1.0, 3: 1.0, 4: 7.0})
@@ -98,7 +122,7 @@ class Tests(unittest.TestCase):
 
     def test_cases_are_repeated_until_their_ratios_are_known(self):
         def of(case, ours):
-            return [record(i, client, "polysrv", us) | {"case": case} for client, all_us in [("polyclt", ours), ("wrk", [10] * 4)]
+            return [record(i, client, OUR_SERVERS[URING], us) | {"case": case} for client, all_us in [(EPOLL_CLIENT, ours), ("wrk", [10] * 4)]
                     for i, us in enumerate(all_us)]
 
         results = {"records": of("steady", [9, 9, 9, 9]) + of("noisy", [7, 9, 12, 9])}
@@ -107,11 +131,11 @@ class Tests(unittest.TestCase):
 
     def test_the_history_shows_a_slow_creep(self):
         machine = {"commit": "c", "polygraph": "polygraph 1", "processor": "p", "kernel": "6"}
-        results = {"machine": machine, "profile": "release", "engine": "epoll"}
+        results = {"machine": machine, "profile": "release"}
 
-        def rows(ours, **changed):
-            found = [("client", "c", "nginx", "wrk", ratio({i: ours for i in range(3)}, {i: 10.0 for i in range(3)}))]
-            return history_rows(results | changed, found, "quick", "2026-11-23")
+        def rows(ours, engine=EPOLL):
+            found = [(engine, "client", "c", "nginx", "wrk", ratio({i: ours for i in range(3)}, {i: 10.0 for i in range(3)}))]
+            return history_rows(results, found, "quick", "2026-11-23")
 
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "history.csv"
@@ -123,37 +147,29 @@ class Tests(unittest.TestCase):
             self.assertEqual(creep(known, rows(9.4)), [])
             self.assertEqual(creep(known, rows(9.9)), ["client, c, nginx: 0.990 of wrk, 0.910 before"])
             # Another engine has a history of its own.
-            self.assertEqual(creep(known, rows(9.9, engine="uring")), [])
+            self.assertEqual(creep(known, rows(9.9, URING)), [])
 
     def test_what_is_measured_is_what_is_installed(self):
         makefile = (Path(__file__).parent.parent / "Makefile").read_text()
-        self.assertIn(f"/{INSTALLED}/polygraph' '$(BINDIR)/polygraph'", makefile)
+        self.assertIn(f"\nPROFILE ?= {INSTALLED}\n", makefile)
+        self.assertIn("/$(PROFILE)/polygraph' '$(BINDIR)/polygraph'", makefile)
         self.assertIn("bench bench-quick: all\n", makefile)
-        self.assertNotIn("--profile", makefile)
 
     def test_content_is_judged_within_rounds(self):
         def content(costs):
-            return [record(i, "polyclt", "polysrv", us) | {"case": case, "workload": case != table.FIRST}
-                    for case, all_us in costs.items() for i, us in enumerate(all_us)]
+            return [record(i, client, table.WORKLOAD_SERVER, us) | {"case": case, "workload": True}
+                    for (case, client), all_us in costs.items() for i, us in enumerate(all_us)]
 
         # Of the second round everything is slow.
-        records = content({table.CONTENT: [11, 22, 11], table.CONTROL: [10, 20, 10], table.FIRST: [8, 18, 8]})
-        rows = table.content_table({"records": records}).splitlines()
-        self.assertTrue(rows[3].endswith("| not measured |"), rows[3])
-        self.assertTrue(rows[4].endswith("| met: 1.10 (1.10-1.10) |"), rows[4])
-        self.assertTrue(rows[5].endswith("| **missed**: 1.38 (1.22-1.38) |"), rows[5])
+        records = content({(table.CONTENT, EPOLL_CLIENT): [11, 22, 11], (table.SIZES, EPOLL_CLIENT): [10, 20, 10],
+                           (table.CONTROL, EPOLL_CLIENT): [8, 16, 8], (table.CONTENT, "wrk"): [12, 24, 12], (table.CONTENT, "h2load"): [10, 20, 10]})
+        judged = [row.split("|")[-2].strip() for row in table.content_table({"records": records}).splitlines()[2:]]
+        self.assertEqual(judged, ["met: 0.92 of that (0.92-0.92 in 3 rounds), limit 1", "1.10 of that (1.10-1.10 in 3 rounds)",
+                                  "1.10 of that (1.10-1.10 in 3 rounds)", "**missed**: 1.38 of that (1.38-1.38 in 3 rounds), limit 1.15"])
         # No other client understands workloads, so they are not compared with any.
         self.assertNotIn("PolyMix", table.client_table({"records": records}))
-        alone = content({table.CONTENT: [11]})
+        alone = content({(table.CONTENT, EPOLL_CLIENT): [11]})
         self.assertIn("| not measured |", table.content_table({"records": alone}))
-
-    def test_peers_that_replay_the_content_are_compared_too(self):
-        records = [record(0, client, "polysrv", us) | {"case": table.CONTENT, "workload": True}
-                   for client, us in [("polyclt", 11), ("wrk", 10), ("h2load", 9)]]
-        rows = table.content_table({"records": records}).splitlines()
-        self.assertIn("| wrk | ", rows[3])
-        self.assertTrue(rows[3].endswith("| met: 1.10 (1.10-1.10) |"), rows[3])
-        self.assertTrue(rows[4].endswith("| **missed**: 1.22 (1.22-1.22) |"), rows[4])
 
     def test_requests_are_recorded_as_they_were_sent(self):
         shown = ("000.00| dump: request of GET http://127.0.0.1:20000/a, xact 1:2:3\n000.00| GET /a HTTP/1.1\n000.00| Host: 127.0.0.1:20000\n000.00|\n"
@@ -164,7 +180,7 @@ class Tests(unittest.TestCase):
 
     def test_a_failed_measurement_is_reported_and_not_counted(self):
         failed = {"case": "c", "repeat": 0, "client": "ab", "server": "nginx", "failure": "failed: 3 instead of 0"}
-        results = json.loads(json.dumps({"records": [record(0, "polyclt", "nginx", 5.0), failed]}))
+        results = json.loads(json.dumps({"records": [record(0, EPOLL_CLIENT, "nginx", 5.0), failed]}))
         self.assertIn("| not measured |", table.client_table(results))
         self.assertEqual(table.failures(results), "- c, ab against nginx: failed: 3 instead of 0")
 
