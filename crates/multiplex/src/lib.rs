@@ -33,7 +33,7 @@ mod transport;
 pub use client::{ClientConnection, ClientEnd};
 pub use fault::{Fault, FaultKind};
 pub use message::ReplyTo;
-pub use server::{ServerEnd, ServerPolicy, may_be_http2, serve};
+pub use server::{NO_PREFACE, ServerEnd, ServerPolicy, may_be_http2, serve};
 pub use settings::Http2Settings;
 pub use stream::Stream;
 pub use transport::WireBytes;

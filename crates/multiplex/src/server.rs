@@ -20,6 +20,10 @@ use crate::transport::{Transport, WireBytes};
 /// The first bytes of every client (RFC 9113, section 3.4).
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
+/// The reply to a client whose first bytes are not [`PREFACE`]: SETTINGS, and GOAWAY with PROTOCOL_ERROR (RFC 9113, sections 3.4
+/// and 6.8). The connection must then be closed.
+pub const NO_PREFACE: &[u8] = b"\0\0\0\x04\0\0\0\0\0\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x01";
+
 /// Whether `data`, the first bytes of a connection, may be the start of HTTP/2. Four bytes are enough to tell it from HTTP/1.
 pub fn may_be_http2(data: &[u8]) -> bool {
     let n = data.len().min(PREFACE.len());

@@ -14,8 +14,8 @@ use polygraph_transport::http3::{self, EarlyFailure, Http3Server};
 use polygraph_wire::auth::access::ConnectionAccess;
 
 use crate::record::ConnectionId;
-use crate::request::Request;
-use crate::server::{NextRequest, Server};
+use crate::request::{Rejection, Request};
+use crate::server::{NextRequest, Server, begins_like_a_request};
 
 /// How a multiplexed connection was served.
 pub struct ServedStreams {
@@ -64,6 +64,28 @@ impl<L: Link> Server<L> {
         };
         let end = polygraph_multiplex::serve(&link, conn, received, &policy, accept).await;
         self.end_streams(&end, &states, HttpVersion::Http2)
+    }
+
+    /// Whether a new connection, on which `inbox` has arrived, should carry HTTP/2 and does not. `taken` tells whether there is a
+    /// request of HTTP/1.
+    pub(crate) fn lacks_preface(
+        &self,
+        conn: &Channel<L::Conn>,
+        inbox: &[u8],
+        taken: &Result<bool, Rejection>,
+    ) -> bool {
+        match conn.protocol() {
+            Some(b"h2") => {
+                *taken == Ok(true) || !(inbox.is_empty() || polygraph_multiplex::may_be_http2(inbox))
+            }
+            Some(_) => false,
+            None => {
+                self.profile().http2.is_some()
+                    && *taken == Err(Rejection::Malformed)
+                    && begins_like_a_request(inbox)
+                    && !names_http1(inbox)
+            }
+        }
     }
 
     /// Whether the server accepts HTTP/3, which arrives at a UDP socket.
@@ -241,5 +263,54 @@ impl<L: Link> Server<L> {
                 block.idle.enter(now);
             }
         });
+    }
+}
+
+/// Whether the first line names HTTP/1.
+fn names_http1(data: &[u8]) -> bool {
+    let line = data.trim_ascii_start().split(|&b| b == b'\n').next().unwrap_or_default();
+    line.windows(7).any(|part| part == b"HTTP/1.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Origin;
+    use crate::settings::{OriginConfig, ServerSpec};
+    use crate::testing::{classic, connection, link};
+    use polygraph_link::SECOND;
+    use polygraph_stats::Recorder;
+    use std::sync::Arc;
+
+    /// The reply to `bytes` on a new connection that the server then closes, and the errors that it counts.
+    fn ask(config: OriginConfig, bytes: &[u8]) -> (Vec<u8>, Vec<(ErrorKind, u64)>) {
+        let (link, recorder) = (link(), Recorder::new());
+        let origin = Origin::new(link.clone(), Arc::new(config), 0, recorder.clone());
+        let names = vec!["www:80".to_owned()];
+        let server = ServerSpec { profile: 0, number: 1, address: "10.0.0.1:80".into(), names };
+        let (client, conn) = connection(&link);
+        link.spawn(Server::new(&origin, server).serve(conn));
+        client.send(bytes);
+        link.run(link.now() + SECOND);
+        assert!(client.is_closed(), "{}", String::from_utf8_lossy(bytes));
+        (client.take(), recorder.with(|block| block.errors.iter().collect()))
+    }
+
+    #[test]
+    fn a_wrong_preface_is_answered_in_http2() {
+        let mut config = classic(10.0);
+        config.profiles[0].http2 = Some(Http2Settings::default());
+        let invalid = &b"INVALID CONNECTION PREFACE\r\n\r\n"[..];
+        let (reply, errors) = ask(config.clone(), invalid);
+        assert_eq!(reply, polygraph_multiplex::NO_PREFACE);
+        assert_eq!(errors, [(ErrorKind::BadFrame, 1)]);
+        // What names HTTP/1 is answered in HTTP/1, and so is everything by a server that has no HTTP/2.
+        let (reply, errors) = ask(config.clone(), b"GET /\0 HTTP/1.1\r\n\r\n");
+        assert!(reply.starts_with(b"HTTP/1.1 400"), "{reply:?}");
+        assert_eq!(errors, [(ErrorKind::BadHead, 1)]);
+        config.profiles[0].http2 = None;
+        let (reply, errors) = ask(config, invalid);
+        assert!(reply.starts_with(b"HTTP/1.1 400"), "{reply:?}");
+        assert_eq!(errors, [(ErrorKind::BadHead, 1)]);
     }
 }

@@ -56,6 +56,8 @@ pub(crate) enum NextRequest {
     Noise,
     /// The start of HTTP/2.
     Http2,
+    /// Bytes with which neither HTTP/2 nor HTTP/1 starts, from a client that may speak HTTP/2.
+    NoPreface,
     /// A preflight request, and the reply to it, see [`preflight`].
     Preflight(Vec<u8>),
 }
@@ -286,6 +288,11 @@ impl<L: Link> Server<L> {
         match next {
             NextRequest::Closed(kind) => return Some(kind),
             NextRequest::Noise => self.send_refusal(conn, b"HTTP/1.1 400 Bad Request\r\n"),
+            NextRequest::NoPreface => {
+                self.count_broken(ErrorKind::BadFrame, "a connection without the preface of HTTP/2".into());
+                // The connection ends in any case, so a failed send does not matter.
+                let _ = conn.try_send(&[IoSlice::new(polygraph_multiplex::NO_PREFACE)]);
+            }
             NextRequest::Broken(kind, detail) => self.count_broken(kind, detail),
             NextRequest::Refused(refusal) => self.refuse(conn, refusal),
             NextRequest::Request(_) | NextRequest::Http2 | NextRequest::Preflight(_) => {}
@@ -340,6 +347,9 @@ impl<L: Link> Server<L> {
                     Some(_) => NextRequest::Http2,
                     None => NextRequest::Refused(Rejection::Version),
                 };
+            }
+            if first && self.lacks_preface(conn, inbox, &taken) {
+                return NextRequest::NoPreface;
             }
             match taken {
                 Ok(true) if !self.profile().accepts_http1 && first => {
@@ -793,7 +803,7 @@ fn is_blank(data: &[u8]) -> bool {
 }
 
 /// Whether the data may be the start of a request line: a method in capital letters.
-fn begins_like_a_request(data: &[u8]) -> bool {
+pub(crate) fn begins_like_a_request(data: &[u8]) -> bool {
     let data = data.trim_ascii_start();
     let letters = data.iter().take_while(|b| b.is_ascii_uppercase()).count();
     (1..=20).contains(&letters) && data.get(letters).is_none_or(|&b| b == b' ')

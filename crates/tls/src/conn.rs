@@ -67,6 +67,11 @@ impl<C: Conn> TlsConn<C> {
         self.session.take_handshake()
     }
 
+    /// The application protocol (RFC 7301), if one was negotiated.
+    pub fn protocol(&self) -> Option<&[u8]> {
+        self.session.protocol()
+    }
+
     fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.session.is_complete() && !self.session.has_plaintext() {
             while !self.flush()? {

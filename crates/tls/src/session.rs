@@ -97,6 +97,11 @@ impl Session {
         self.handshake.take()
     }
 
+    /// The application protocol, once it is negotiated, which may be before the handshake is complete.
+    pub fn protocol(&self) -> Option<&[u8]> {
+        self.tls.alpn_protocol()
+    }
+
     /// Takes bytes of the peer; none mean that it has closed the connection.
     ///
     /// # Errors

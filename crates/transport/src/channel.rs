@@ -55,6 +55,15 @@ impl<C: Conn> Channel<C> {
         }
     }
 
+    /// The application protocol that the topmost layer of TLS has negotiated (RFC 7301), for example `h2`.
+    pub fn protocol(&self) -> Option<&[u8]> {
+        match self {
+            #[cfg(feature = "tls")]
+            Channel::Tls(conn) => conn.protocol(),
+            _ => None,
+        }
+    }
+
     /// The facts of the topmost TLS handshake, once after it is complete. With early data, that is when the first reply
     /// has arrived.
     pub fn take_handshake(&mut self) -> Option<Handshake> {
