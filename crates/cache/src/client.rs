@@ -1,35 +1,33 @@
-//! Serves a client's connection: decides on each request and answers it.
+//! Decides on each request of a client, and answers it.
 
-use std::io::IoSlice;
-use std::rc::Rc;
 use std::sync::Arc;
 
-use polygraph_link::{Conn, Link, SECOND, send_all_parts};
+use polygraph_link::{Conn, Link};
 use polygraph_wire::auth::access::{AccessRequest, ConnectionAccess};
 use polygraph_wire::body::{has_two_framings, request_framing};
 use polygraph_wire::head::{Header, keeps_alive};
 use polygraph_wire::{Framing, HeadError, RequestHead, parse_request};
 
-use crate::buffered::BufferedConn;
 use crate::message::{MAX_HEAD, OwnReply, went_through};
 use crate::object::{Object, ReplyForm};
 use crate::policy::{RequestFacts, Reuse};
-use crate::proxy::Proxy;
+use crate::proxy::{Client, Proxy};
 use crate::reply::{AfterReply, ClientContext};
 use crate::request::ForwardedRequest;
 use crate::service::nanos_of;
-use crate::target::{Target, TargetError, split_port};
+use crate::target::{Role, Target, TargetError, split_port};
 
-/// Maximum number of refused connections per event loop that receive a reply at the same time; further ones are closed
-/// without a reply.
-const MAX_REFUSALS: usize = 64;
+/// The sentence for bytes that are not a request.
+const NO_REQUEST: &str = "This is not an HTTP/1 request.";
 
 /// The decision about a request.
-enum Decision {
+pub enum Decision {
     /// The head is not complete yet.
     Partial,
     /// The client closed the connection, or was idle for too long.
     Over,
+    /// The connection starts like one of HTTP/2.
+    Http2,
     /// A reply of the proxy itself to bytes that are not a request; the connection cannot be used any longer.
     Malformed(OwnReply<'static>),
     /// A reply of the proxy itself.
@@ -45,63 +43,10 @@ enum Decision {
 }
 
 impl<L: Link> Proxy<L> {
-    /// Serves a client's connection until its end; refuses it if there are too many.
-    pub async fn serve(self: Rc<Self>, conn: L::Conn) {
-        let mut client = BufferedConn::new(conn);
-        let Some(_open) = self.open_connection() else {
-            self.counters.refused.add(1);
-            return self.refuse(&mut client).await;
-        };
-        self.counters.accepted.add(1);
-        let (mut after, mut access) = (AfterReply::NextRequest, ConnectionAccess::default());
-        while after == AfterReply::NextRequest {
-            let decision = self.next_decision(&mut client, &mut access).await;
-            let _active = self.begin_transaction();
-            after = self.carry_out(&mut client, decision).await;
-            if after == AfterReply::NextRequest && self.is_stopping() {
-                after = AfterReply::Close;
-            }
-        }
-        match after {
-            AfterReply::NextRequest | AfterReply::Close => {}
-            AfterReply::LingeringClose => self.linger(&mut client).await,
-            AfterReply::Reset => client.conn.reset(),
-        }
-    }
-
-    /// Answers a client that is refused because of the connection limit.
-    async fn refuse(&self, client: &mut BufferedConn<L::Conn>) {
-        if self.refusals.get() >= MAX_REFUSALS {
-            return;
-        }
-        self.refusals.set(self.refusals.get() + 1);
-        let reply = OwnReply::new(503, "The proxy has reached its limit of connections.");
-        let reply = reply.bytes(1, false, self.link.unix_millis() / 1000, &self.shared.name);
-        client.conn.set_deadline(Some(self.link.now() + SECOND));
-        if send_all_parts(&mut client.conn, &mut [IoSlice::new(&reply)]).await.is_ok() {
-            self.linger(client).await;
-        }
-        self.refusals.set(self.refusals.get() - 1);
-    }
-
-    /// Closes the connection after the client has read the reply: closing a socket with unread input would reset the
-    /// connection, and the last reply might be lost (RFC 9112, section 9.6).
-    async fn linger(&self, client: &mut BufferedConn<L::Conn>) {
-        const MAX_READS: usize = 64;
-        client.conn.finish();
-        client.conn.set_deadline(Some(self.link.now() + SECOND));
-        for _ in 0..MAX_READS {
-            client.consume(usize::MAX / 2);
-            if !matches!(client.fill(&self.heads).await, Ok(1..)) {
-                break;
-            }
-        }
-    }
-
     /// Reads until the proxy can decide on a request.
-    async fn next_decision(
+    pub(crate) async fn next_decision(
         &self,
-        client: &mut BufferedConn<L::Conn>,
+        client: &mut Client<L>,
         access: &mut ConnectionAccess,
     ) -> Decision {
         let config = &self.shared.config;
@@ -111,6 +56,9 @@ impl<L: Link> Proxy<L> {
         loop {
             // A head that arrives byte by byte is parsed once per line, not once per byte.
             if client.unread()[seen..].contains(&b'\n') {
+                if polygraph_multiplex::may_be_http2(client.unread()) {
+                    return Decision::Http2;
+                }
                 if !delayed && !matches!(parse_request(client.unread(), |_| ()), Ok(None)) {
                     self.delay_request().await;
                     delayed = true;
@@ -149,9 +97,7 @@ impl<L: Link> Proxy<L> {
             Err(HeadError::TooManyHeaders) => {
                 Decision::Malformed(OwnReply::new(431, "Too many header fields."))
             }
-            Err(HeadError::Malformed) => {
-                Decision::Malformed(OwnReply::new(400, "This is not an HTTP/1 request."))
-            }
+            Err(HeadError::Malformed) => Decision::Malformed(OwnReply::new(400, NO_REQUEST)),
         }
     }
 
@@ -192,17 +138,22 @@ impl<L: Link> Proxy<L> {
                 return Decision::Challenge(challenges, refused);
             }
         }
+        let role = self.shared.config.role();
+        if head.method == "CONNECT" && role == Role::Surrogate {
+            return Decision::Own(OwnReply::new(405, "This is not a forward proxy."), closing);
+        }
         if head.method == "CONNECT" {
             return match split_port(head.target) {
                 Some((host, port)) if !host.is_empty() => Decision::Tunnel(host.to_owned(), port, closing),
                 _ => Decision::Own(OwnReply::new(400, "CONNECT needs a host and a port."), closing),
             };
         }
-        let target = match Target::parse(head.target) {
+        let target = match Target::of(head, role) {
             Ok(target) => target,
             Err(TargetError::NotAbsolute) => {
                 return own(400, "This is a proxy: the target must be an absolute URL.");
             }
+            Err(TargetError::NoHost) => return own(400, "The request names no host."),
             Err(TargetError::Scheme) => return own(501, "This proxy serves http URLs only."),
             Err(TargetError::Authority) => return own(400, "The host or port in the URL is not valid."),
         };
@@ -259,16 +210,20 @@ impl<L: Link> Proxy<L> {
         Some(Decision::Forward(Box::new(request)))
     }
 
-    async fn carry_out(&self, client: &mut BufferedConn<L::Conn>, decision: Decision) -> AfterReply {
+    async fn malformed(&self, client: &mut Client<L>, reply: OwnReply<'_>) -> AfterReply {
+        self.counters.bad_requests.add(1);
+        self.send_own(client, reply, 1, false).await
+    }
+
+    pub(crate) async fn carry_out(&self, client: &mut Client<L>, decision: Decision) -> AfterReply {
         if self.is_slowed() && !matches!(decision, Decision::Partial | Decision::Over) {
             self.delay_decided(matches!(decision, Decision::Hit(..))).await;
         }
         match decision {
             Decision::Partial | Decision::Over => AfterReply::Close,
-            Decision::Malformed(reply) => {
-                self.counters.bad_requests.add(1);
-                self.send_own(client, reply, 1, false).await
-            }
+            // HTTP/2 cannot follow requests of HTTP/1.
+            Decision::Http2 => self.malformed(client, OwnReply::new(400, NO_REQUEST)).await,
+            Decision::Malformed(reply) => self.malformed(client, reply).await,
             Decision::Own(reply, context) => {
                 self.counters.rejected.add(1);
                 client.consume(context.head_len);
@@ -326,7 +281,7 @@ mod tests {
         fn mangled_requests_never_panic(bytes in mangled(REQUEST)) {
             if let Decision::Forward(request) = proxy().decide(&bytes, &mut ConnectionAccess::default()) {
                 request.is_replayable();
-                request.to_origin("me");
+                request.to_origin("me", Role::Forward);
             }
         }
     }

@@ -3,11 +3,13 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use polygraph_tls::settings::ServerTls;
 use polygraph_wire::auth::access::Access;
 
 use crate::faults::Fault;
 use crate::service::ServiceModel;
 use crate::store::Replacement;
+use crate::target::Role;
 
 /// Settings of a proxy.
 #[derive(Clone, Debug)]
@@ -18,6 +20,10 @@ pub struct ProxyConfig {
     pub cache_bytes: u64,
     /// The replacement rule.
     pub replacement: Replacement,
+    /// TLS with clients; `None`: they connect without it.
+    pub tls: Option<ServerTls>,
+    /// The origins for which the proxy acts; requests go to them in turn, whatever host they name. Empty: it is a forward proxy.
+    pub origins: Vec<SocketAddr>,
     /// Event loops, each with its own thread and listening socket; at least 1.
     pub loops: usize,
     /// Addresses of origins by name. Other names are looked up by the resolver.
@@ -52,6 +58,8 @@ impl Default for ProxyConfig {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             cache_bytes: 256 << 20,
             replacement: Replacement::Lru,
+            tls: None,
+            origins: Vec::new(),
             loops: 1,
             hosts: Vec::new(),
             servers: Vec::new(),
@@ -69,6 +77,11 @@ impl Default for ProxyConfig {
 }
 
 impl ProxyConfig {
+    /// What the proxy is for its clients.
+    pub(crate) fn role(&self) -> Role {
+        if self.origins.is_empty() { Role::Forward } else { Role::Surrogate }
+    }
+
     /// The first problem of the settings, if there is one.
     pub(crate) fn problem(&self) -> Option<&'static str> {
         if self.loops == 0 {

@@ -85,6 +85,12 @@ counters! {
     bytes_in,
     /// Client connections accepted, without the refused ones.
     accepted,
+    /// TLS handshakes with clients that succeeded.
+    handshakes,
+    /// TLS handshakes with clients that failed.
+    failed_handshakes,
+    /// Client connections that carried HTTP/2.
+    http2,
     /// Client connections refused because the limit was reached.
     refused,
     /// Connections that could not be accepted, usually because file descriptors had run out.

@@ -6,12 +6,12 @@ use polygraph_link::{Conn, Link, send_all_parts};
 use polygraph_wire::{BodyReader, RequestHead, parse_reply};
 
 use crate::admission::Admission;
-use crate::buffered::{BufferedConn, First, first};
+use crate::buffered::{First, first};
 use crate::message::{BodyOut, ChunkFrame, MAX_HEAD, OwnReply, write_reply};
 use crate::object::ReplyForm;
 use crate::origins::Connection;
 use crate::policy::RequestFacts;
-use crate::proxy::Proxy;
+use crate::proxy::{Client, Proxy};
 use crate::reply::AfterReply;
 use crate::request::{ForwardError, ForwardedRequest};
 
@@ -19,7 +19,7 @@ impl<L: Link> Proxy<L> {
     /// Carries out a request with its origin.
     pub(crate) async fn forward(
         &self,
-        client: &mut BufferedConn<L::Conn>,
+        client: &mut Client<L>,
         mut request: Box<ForwardedRequest>,
     ) -> AfterReply {
         match request.stale {
@@ -54,11 +54,11 @@ impl<L: Link> Proxy<L> {
 
     async fn attempt(
         &self,
-        client: &mut BufferedConn<L::Conn>,
+        client: &mut Client<L>,
         request: &ForwardedRequest,
         reuse: bool,
     ) -> Result<AfterReply, ForwardError> {
-        let (host, port, head) = request.to_origin(&self.shared.name);
+        let (host, port, head) = request.to_origin(&self.shared.name, self.shared.config.role());
         let request_ms = self.link.unix_millis();
         let mut connection = self.origins.send(&host, port, reuse, &head).await?;
         let whole = self.send_body(client, request, &mut connection).await?;
@@ -90,7 +90,7 @@ impl<L: Link> Proxy<L> {
     /// body.
     async fn send_body(
         &self,
-        client: &mut BufferedConn<L::Conn>,
+        client: &mut Client<L>,
         request: &ForwardedRequest,
         connection: &mut Connection<L::Conn>,
     ) -> Result<bool, ForwardError> {
@@ -137,7 +137,7 @@ impl<L: Link> Proxy<L> {
     /// Forwards `1xx` replies to the client. Returns false when the origin sends the final reply.
     async fn pass_interim(
         &self,
-        client: &mut BufferedConn<L::Conn>,
+        client: &mut Client<L>,
         request: &ForwardedRequest,
         connection: &mut Connection<L::Conn>,
     ) -> Result<bool, ForwardError> {
@@ -164,7 +164,7 @@ impl<L: Link> Proxy<L> {
 
     async fn read_reply_head(
         &self,
-        client: &mut BufferedConn<L::Conn>,
+        client: &mut Client<L>,
         request: &ForwardedRequest,
         connection: &mut Connection<L::Conn>,
         request_ms: u64,

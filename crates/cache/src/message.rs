@@ -292,6 +292,7 @@ fn field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::target::Role;
 
     fn text(bytes: Vec<u8>) -> String {
         String::from_utf8(bytes).expect("text")
@@ -300,7 +301,7 @@ mod tests {
     fn request(head: &str, body: BodyOut) -> String {
         let mut out = Vec::new();
         polygraph_wire::parse_request(head.as_bytes(), |request| {
-            let target = Target::parse(request.target).expect("an absolute target");
+            let target = Target::of(request, Role::Forward).expect("an absolute target");
             write_request(&mut out, request, &target, body, None, "me");
         })
         .expect("a head")

@@ -36,6 +36,9 @@ pub struct Origins<L: Link> {
     hosts: FxHashMap<String, Vec<IpAddr>>,
     /// Configured addresses, by `name:port` in lower case.
     servers: FxHashMap<String, SocketAddr>,
+    /// The origins of a surrogate, which are used in turn.
+    own: Vec<SocketAddr>,
+    turn: Cell<usize>,
     connect_timeout: Nanos,
     io_timeout: Nanos,
     counters: Arc<Counters>,
@@ -101,13 +104,15 @@ impl<L: Link> Origins<L> {
             resolved: RefCell::default(),
             hosts,
             servers,
+            own: config.origins.clone(),
+            turn: Cell::new(0),
             connect_timeout: nanos_of(config.connect_timeout),
             io_timeout: nanos_of(config.io_timeout),
             counters,
         }
     }
 
-    /// Sends the head of a request to a host and returns the connection: an idle one if `reuse` allows and there is
+    /// Sends the head of a request to a host, or to one of a surrogate's origins, and returns the connection: an idle one if `reuse` allows and there is
     /// one, otherwise a new one.
     ///
     /// # Errors
@@ -119,6 +124,10 @@ impl<L: Link> Origins<L> {
         reuse: bool,
         head: &[u8],
     ) -> Result<Connection<L::Conn>, SendError> {
+        if !self.own.is_empty() {
+            let turn = self.turn.replace(self.turn.get().wrapping_add(1)) % self.own.len();
+            return self.send_to_any(&[self.own[turn]], reuse, head).await;
+        }
         if !self.servers.is_empty()
             && let Some(address) = self.servers.get(&format!("{}:{port}", host.to_ascii_lowercase()))
         {

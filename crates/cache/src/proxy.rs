@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use polygraph_link::{Link, Nanos};
 use polygraph_traffic::{Seed, Stream};
+use polygraph_transport::Channel;
+use polygraph_transport::tls::{ServerConfigs, TlsServer};
 
-use crate::buffered::Buffers;
+use crate::buffered::{BufferedConn, Buffers};
 use crate::config::ProxyConfig;
 use crate::content::ContentGenerator;
 use crate::counters::{Counters, Snapshot};
@@ -21,6 +23,9 @@ use crate::store::Store;
 const HEAD_BUFFER: usize = 4 * 1024;
 /// Size of buffers for data of origins.
 const BODY_BUFFER: usize = 64 * 1024;
+
+/// A connection of a client, or a stream of one.
+pub type Client<L> = BufferedConn<Channel<<L as Link>::Conn>>;
 
 /// The identity of a proxy.
 #[derive(Clone, Debug)]
@@ -49,6 +54,8 @@ pub struct Shared {
     pub(crate) secret: u64,
     /// Recognizes contents that need not be kept.
     pub(crate) generator: Option<Box<ContentGenerator>>,
+    /// TLS with clients, if the proxy has it.
+    pub(crate) tls: Option<TlsServer>,
     /// Open client connections.
     open: AtomicU64,
 }
@@ -72,14 +79,19 @@ impl Shared {
         identity: Identity,
         start: Nanos,
         generator: Option<Box<ContentGenerator>>,
-    ) -> Result<Shared, &'static str> {
+    ) -> Result<Shared, String> {
         if let Some(problem) = config.problem() {
-            return Err(problem);
+            return Err(problem.to_owned());
         }
+        let own = config.listen.ip().to_string();
+        let mut rng = Seed(config.seed).stream("proxy TLS", 0);
+        let server =
+            config.tls.as_ref().map(|tls| ServerConfigs::default().server(0, tls, 0, &own, &mut rng));
+        let tls = server.transpose().map_err(|failure| failure.to_string())?;
         let Identity { name, secret } = identity;
         let store = Arc::new(Store::new(config.cache_bytes, config.replacement, secret));
         let service = Service::new(config.service.clone(), start);
-        Ok(Shared { config, store, service, name, secret, generator, open: AtomicU64::new(0) })
+        Ok(Shared { config, store, service, name, secret, generator, tls, open: AtomicU64::new(0) })
     }
 
     /// The sum of the counters of all event loops. It is cheap enough to be called every second.

@@ -6,10 +6,9 @@ use polygraph_link::{Conn, Link, send_all_parts};
 use polygraph_wire::{BodyReader, Framing};
 
 use crate::admission::Admission;
-use crate::buffered::BufferedConn;
 use crate::message::{ChunkFrame, write_end};
 use crate::origins::Connection;
-use crate::proxy::Proxy;
+use crate::proxy::{Client, Proxy};
 use crate::reply::AfterReply;
 use crate::request::{ForwardError, ForwardedRequest};
 
@@ -17,7 +16,7 @@ impl<L: Link> Proxy<L> {
     /// Relays the reply as it arrives. `whole`: the origin received the complete request.
     pub(crate) async fn relay(
         &self,
-        client: &mut BufferedConn<L::Conn>,
+        client: &mut Client<L>,
         request: &ForwardedRequest,
         mut connection: Connection<L::Conn>,
         admission: Admission,

@@ -8,7 +8,7 @@ use crate::buffered::BufferedConn;
 use crate::content::Content;
 use crate::message::{OwnReply, write_end, write_not_modified};
 use crate::object::{Object, ReplyForm};
-use crate::proxy::Proxy;
+use crate::proxy::{Client, Proxy};
 
 /// The state of a client's connection after a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl<L: Link> Proxy<L> {
     /// Sends a stored reply with one system call and without copying.
     pub(crate) async fn send_stored(
         &self,
-        client: &mut BufferedConn<L::Conn>,
+        client: &mut Client<L>,
         object: &Object,
         form: ReplyForm,
         context: ClientContext,
@@ -88,7 +88,7 @@ impl<L: Link> Proxy<L> {
     /// Sends a status and a sentence of the proxy itself.
     pub(crate) async fn send_own(
         &self,
-        client: &mut BufferedConn<L::Conn>,
+        client: &mut Client<L>,
         reply: OwnReply<'_>,
         minor: u8,
         keep: bool,

@@ -10,7 +10,7 @@ use crate::object::Object;
 use crate::origins::{Connection, SendError};
 use crate::policy::is_idempotent;
 use crate::reply::ClientContext;
-use crate::target::Target;
+use crate::target::{Role, Target};
 
 /// A request that is forwarded to an origin.
 #[derive(Debug)]
@@ -67,9 +67,9 @@ impl ForwardedRequest {
     }
 
     /// Host, port and head for the origin. `name` is the name of the proxy.
-    pub fn to_origin(&self, name: &str) -> (Box<str>, u16, Vec<u8>) {
+    pub fn to_origin(&self, name: &str, role: Role) -> (Box<str>, u16, Vec<u8>) {
         self.with_head(|request| {
-            let target = Target::parse(request.target).expect("a target that was parsed before");
+            let target = Target::of(request, role).expect("a target that was parsed before");
             let mut head = Vec::with_capacity(self.head.len() + 128);
             let validators = self.stale.as_ref().map(|stale| &stale.validators);
             write_request(&mut head, request, &target, self.body_out(), validators, name);

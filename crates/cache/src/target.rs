@@ -1,4 +1,6 @@
-//! The target of a proxied request: an absolute `http` URL, its origin and its canonical form.
+//! The target of a proxied request, its origin and its canonical form.
+
+use polygraph_wire::RequestHead;
 
 /// The parts of an absolute URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,11 +15,22 @@ pub struct Target<'a> {
     rest: &'a str,
 }
 
+/// What a proxy is for its clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A forward proxy: targets are absolute URLs (RFC 9112, section 3.2.2).
+    Forward,
+    /// It acts for the origins: targets are in origin form, and `Host` names the origin. TLS ends here, so the URL may be `https`.
+    Surrogate,
+}
+
 /// Why this proxy does not accept a request target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetError {
     /// The target is not an absolute URL, as in a request to an origin.
     NotAbsolute,
+    /// A request to a surrogate without `Host`.
+    NoHost,
     /// The scheme is not `http`.
     Scheme,
     /// The authority is empty, has user information (RFC 9110, section 4.2.4) or a bad port.
@@ -25,19 +38,41 @@ pub enum TargetError {
 }
 
 impl<'a> Target<'a> {
+    /// The target of a request to a proxy with this role.
+    ///
+    /// # Errors
+    /// If the request has no such target.
+    pub fn of(head: &RequestHead<'_, 'a>, role: Role) -> Result<Target<'a>, TargetError> {
+        if role == Role::Forward {
+            return Target::parse(head.target, "http");
+        }
+        if !head.target.starts_with('/') {
+            let secure = head.target.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("https"));
+            return Target::parse(head.target, if secure { "https" } else { "http" });
+        }
+        let host = head.headers.iter().find(|header| header.name.eq_ignore_ascii_case("host"));
+        let authority =
+            host.and_then(|host| std::str::from_utf8(host.value).ok()).ok_or(TargetError::NoHost)?;
+        Target::at(authority, head.target)
+    }
     /// Parses a request target.
     ///
     /// # Errors
-    /// If it is not an absolute `http` URL.
-    pub fn parse(target: &'a str) -> Result<Target<'a>, TargetError> {
+    /// If it is not an absolute URL with the scheme `known`.
+    fn parse(target: &'a str, known: &str) -> Result<Target<'a>, TargetError> {
         let (scheme, rest) = target.split_once("://").ok_or(TargetError::NotAbsolute)?;
         if scheme.is_empty() || !scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b)) {
             return Err(TargetError::NotAbsolute);
         }
-        if !scheme.eq_ignore_ascii_case("http") {
+        if !scheme.eq_ignore_ascii_case(known) {
             return Err(TargetError::Scheme);
         }
         let (authority, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        Target::at(authority, rest)
+    }
+
+    /// What follows the authority is `rest`.
+    fn at(authority: &'a str, rest: &'a str) -> Result<Target<'a>, TargetError> {
         let (host, port) = split_port(authority).ok_or(TargetError::Authority)?;
         let rest = rest.split_once('#').map_or(rest, |(before, _)| before);
         Ok(Target { authority, host, port, rest })
@@ -102,7 +137,7 @@ mod tests {
         #[track_caller]
         fn check(target: &str, expected: Result<(&str, u16, &str, &str), TargetError>) {
             let (mut path, mut key) = (Vec::new(), Vec::new());
-            let got = Target::parse(target).map(|target| {
+            let got = Target::parse(target, "http").map(|target| {
                 target.write_path(&mut path);
                 target.write_key(&mut key);
                 (target.host, target.port)
@@ -128,7 +163,7 @@ mod tests {
     proptest! {
         #[test]
         fn random_text_never_panics(target in "(http://)?[ -~é]{0,30}") {
-            if let Ok(target) = Target::parse(&target) {
+            if let Ok(target) = Target::parse(&target, "http") {
                 target.write_key(&mut Vec::new());
             }
         }

@@ -6,10 +6,9 @@ use std::task::{Context, Poll, ready};
 
 use polygraph_link::{Conn, Link, Nanos, send_all_parts};
 
-use crate::buffered::BufferedConn;
 use crate::message::OwnReply;
 use crate::origins::{Connection, SendError};
-use crate::proxy::Proxy;
+use crate::proxy::{Client, Proxy};
 use crate::reply::AfterReply;
 use crate::service::nanos_of;
 
@@ -28,7 +27,7 @@ impl<L: Link> Proxy<L> {
     /// Opens a tunnel to an origin and serves it until one side closes it or both are silent for too long.
     pub(crate) async fn tunnel(
         &self,
-        client: &mut BufferedConn<L::Conn>,
+        client: &mut Client<L>,
         (host, port): (&str, u16),
         minor: u8,
     ) -> AfterReply {
@@ -88,10 +87,10 @@ impl<L: Link> Proxy<L> {
 }
 
 /// Moves bytes until there are no more, or until the connections have to wait. Ready when `from` has ended and everything is sent.
-fn poll_flow<C: Conn>(
+fn poll_flow(
     cx: &mut Context<'_>,
-    from: &mut C,
-    to: &mut C,
+    from: &mut impl Conn,
+    to: &mut impl Conn,
     flow: &mut Flow,
     deadline: Option<Nanos>,
 ) -> Poll<io::Result<()>> {

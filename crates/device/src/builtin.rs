@@ -1,22 +1,57 @@
-//! The built-in proxy as a device.
+//! The built-in proxy as a device: a forward proxy, or a surrogate.
 
+use std::hash::BuildHasher as _;
 use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::LazyLock;
 
 use polygraph_cache::{ProxyConfig, Snapshot};
 use polygraph_engine::Engine;
 use polygraph_engine::proxy::ProxyServer;
+use polygraph_tls::pem::PemFile;
+use polygraph_tls::settings::ServerTls;
 
 use crate::access_log::AccessCounts;
 use crate::error::{Error, Result};
 use crate::params::{Params, SERVICE};
+use crate::spec::{DeviceRole, Setting};
 use crate::usage::Usage;
 
-/// The name of the built-in proxy.
-pub(crate) const NAME: &str = "builtin";
+/// The built-in devices, with their roles and descriptions.
+pub(crate) const DEVICES: [(&str, DeviceRole, &str); 2] = [
+    ("builtin", DeviceRole::Forward, "the caching forward proxy of this program, in its own process"),
+    ("builtin-surrogate", DeviceRole::Surrogate, "the same proxy in front of the servers"),
+];
+
+/// The setting that names a certificate.
+const CERT: &str = "cert";
+
+/// The settings that only these devices have.
+pub(crate) static OPTIONS: LazyLock<[(&str, Setting); 1]> = LazyLock::new(|| {
+    let help = "file with certificate chain and private key (PEM): robots use TLS to it (`--device_tls yes`)";
+    [(CERT, Setting { default: String::new(), values: Vec::new(), file: true, help: help.to_owned() })]
+});
+
+/// Reads the TLS settings of a proxy from a file with a certificate chain and its private key (PEM).
+///
+/// # Errors
+/// If the file cannot be read, or does not contain both.
+pub fn server_tls(path: &Path) -> std::result::Result<ServerTls, String> {
+    let problem = |text: String| format!("{}: {text}", path.display());
+    let text = std::fs::read_to_string(path).map_err(|e| problem(e.to_string()))?;
+    let identity = PemFile::parse(&text).and_then(PemFile::identity).map_err(problem)?;
+    let mut secret = [0; 32];
+    for part in secret.chunks_mut(8) {
+        let random = std::hash::RandomState::new().hash_one(std::process::id());
+        part.copy_from_slice(&random.to_le_bytes());
+    }
+    Ok(ServerTls::of_web_server(identity, secret))
+}
 
 /// The built-in proxy. Its counts survive restarts, its store does not.
 #[derive(Debug)]
 pub(crate) struct Builtin {
+    name: String,
     config: ProxyConfig,
     engine: Engine,
     proxy: Option<ProxyServer>,
@@ -27,21 +62,26 @@ pub(crate) struct Builtin {
 }
 
 impl Builtin {
-    pub fn start(params: &Params) -> Result<Builtin> {
-        const KNOWN: [&str; 4] = ["mem", "workers", "hosts", SERVICE];
+    pub fn start(device: &str, params: &Params) -> Result<Builtin> {
+        const KNOWN: [&str; 6] = ["mem", "workers", "hosts", "origins", CERT, SERVICE];
+        let wrong = |problem| Error::Setting { device: device.into(), problem };
         if let Some((name, _)) = params.given().iter().find(|(name, _)| !KNOWN.contains(name)) {
-            let problem = format!("`{name}` has no effect on this device");
-            return Err(Error::Setting { device: NAME.into(), problem });
+            return Err(wrong(format!("`{name}` has no effect on this device")));
         }
+        let certificate = params.options.get(CERT).filter(|path| !path.is_empty());
+        let tls = certificate.map(|path| server_tls(Path::new(path))).transpose();
         let config = ProxyConfig {
             listen: params.listen,
             cache_bytes: params.memory.unwrap_or(Params::MEMORY),
             loops: params.workers.unwrap_or(1),
             hosts: params.hosts.clone(),
+            origins: params.origins.clone(),
+            tls: tls.map_err(|text| wrong(format!("`{CERT}`: {text}")))?,
             service: params.service.clone(),
             ..ProxyConfig::default()
         };
         let mut device = Builtin {
+            name: device.to_owned(),
             config,
             engine: params.engine,
             proxy: None,
@@ -64,7 +104,7 @@ impl Builtin {
         if self.proxy.is_none() {
             let address = self.config.listen;
             let proxy = ProxyServer::start(self.config.clone(), self.engine)
-                .map_err(|source| Error::Address { device: NAME.into(), address, source })?;
+                .map_err(|source| Error::Address { device: self.name.clone(), address, source })?;
             // After a restart the proxy listens on the same port.
             self.config.listen = proxy.local_addr();
             self.proxy = Some(proxy);

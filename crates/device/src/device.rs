@@ -24,7 +24,10 @@ pub struct Device {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
-    Builtin,
+    Builtin {
+        role: DeviceRole,
+        summary: &'static str,
+    },
     Program {
         spec: Box<Spec>,
         /// The templates, each with its path in the work directory.
@@ -35,15 +38,17 @@ pub(crate) enum Kind {
 }
 
 impl Device {
-    /// The built-in set: the built-in proxy, and devices from Debian packages.
+    /// The built-in set: the built-in proxy in its roles, and devices from Debian packages.
     ///
     /// # Errors
     /// If a description in the binary is invalid, which the tests exclude.
     pub fn set() -> Result<Vec<Device>> {
-        let builtin = Device { name: builtin::NAME.into(), kind: Kind::Builtin };
+        let builtin = builtin::DEVICES.into_iter().map(|(name, role, summary)| {
+            Ok(Device { name: name.into(), kind: Kind::Builtin { role, summary } })
+        });
         let entries = polygraph_assets::entries().into_iter();
         let set = entries.filter(|entry| entry.kind == EntryKind::Device).map(|entry| embedded(entry.name));
-        std::iter::once(Ok(builtin)).chain(set).collect()
+        builtin.chain(set).collect()
     }
 
     /// Finds a device of the built-in set by name (`squid` or `builtin:squid`), or reads a directory with a
@@ -55,7 +60,7 @@ impl Device {
         let set = Device::set()?;
         let plain = name.strip_prefix(SCHEME).unwrap_or(name);
         if let Some(device) = set.iter().find(|device| device.name == plain) {
-            if device.name != builtin::NAME {
+            if matches!(device.kind, Kind::Program { .. }) {
                 locate(EntryKind::Device, name).map_err(|error| Error::Ambiguous(error.to_string()))?;
             }
             return Ok(device.clone());
@@ -76,15 +81,20 @@ impl Device {
     /// The role of the device between robots and servers.
     pub fn role(&self) -> DeviceRole {
         match &self.kind {
-            Kind::Builtin => DeviceRole::Forward,
+            Kind::Builtin { role, .. } => *role,
             Kind::Program { spec, .. } => spec.role,
         }
+    }
+
+    /// Whether it sees the requests in tunnels.
+    pub fn intercepts(&self) -> bool {
+        matches!(&self.kind, Kind::Program { spec, .. } if spec.intercepts)
     }
 
     /// A description in one line.
     pub fn summary(&self) -> &str {
         match &self.kind {
-            Kind::Builtin => "the caching forward proxy of this program, in its own process",
+            Kind::Builtin { summary, .. } => summary,
             Kind::Program { spec, .. } => &spec.summary,
         }
     }
@@ -92,7 +102,7 @@ impl Device {
     /// Whether the device uses `Params::hosts`.
     pub fn takes_hosts(&self) -> bool {
         match &self.kind {
-            Kind::Builtin => true,
+            Kind::Builtin { .. } => true,
             Kind::Program { templates, .. } => templates.iter().any(|(_, text)| text.contains("hosts_file")),
         }
     }
@@ -100,7 +110,7 @@ impl Device {
     /// The format of its access log; `None` for the built-in proxy, which counts its own requests.
     pub fn log_format(&self) -> Option<&LogFormat> {
         match &self.kind {
-            Kind::Builtin => None,
+            Kind::Builtin { .. } => None,
             Kind::Program { spec, .. } => Some(&spec.log),
         }
     }
@@ -108,7 +118,7 @@ impl Device {
     /// The settings that only this device has.
     pub fn options(&self) -> Vec<(&str, &Setting)> {
         match &self.kind {
-            Kind::Builtin => Vec::new(),
+            Kind::Builtin { .. } => builtin::OPTIONS.iter().map(|(name, setting)| (*name, setting)).collect(),
             Kind::Program { spec, .. } => {
                 spec.options.iter().map(|(name, setting)| (name.as_str(), setting)).collect()
             }
@@ -142,7 +152,7 @@ impl Device {
     /// The path of a program of this device, from its own package.
     pub(crate) fn program(&self, program: &str) -> Result<PathBuf> {
         match &self.kind {
-            Kind::Builtin => Ok(program.into()),
+            Kind::Builtin { .. } => Ok(program.into()),
             Kind::Program { spec, .. } => self.program_of(program, spec.package.as_deref()),
         }
     }
@@ -227,7 +237,7 @@ impl Device {
     /// The description and the templates of a device that is a program.
     pub(crate) fn parts(&self) -> (&Spec, &[(String, String)]) {
         match &self.kind {
-            Kind::Builtin => panic!("{} has no description", self.name),
+            Kind::Builtin { .. } => panic!("{} has no description", self.name),
             Kind::Program { spec, templates, .. } => (spec, templates),
         }
     }

@@ -44,6 +44,7 @@ mod usage;
 mod usage_series;
 
 pub use access_log::{AccessCounts, LogFormat, PlainCounts, PlainRequests};
+pub use builtin::server_tls;
 pub use claim::{abandoned_directories, tidy_up};
 pub use device::Device;
 pub use error::{Error, Result};

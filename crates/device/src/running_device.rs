@@ -78,7 +78,7 @@ impl Device {
     /// If the device cannot be started with these parameters. The error contains the last messages of the program.
     pub fn start(&self, params: &Params) -> Result<RunningDevice> {
         match &self.kind {
-            device::Kind::Builtin => RunningDevice::builtin(self, params),
+            device::Kind::Builtin { .. } => RunningDevice::builtin(self, params),
             device::Kind::Program { spec, templates, .. } => {
                 RunningDevice::program(self, spec, templates, params)
             }
@@ -88,7 +88,7 @@ impl Device {
 
 impl RunningDevice {
     fn builtin(device: &Device, params: &Params) -> Result<RunningDevice> {
-        let kind = Kind::Builtin(Box::new(Builtin::start(params)?));
+        let kind = Kind::Builtin(Box::new(Builtin::start(device.name(), params)?));
         Ok(RunningDevice { name: device.name().into(), version: device.version()?, kind })
     }
 

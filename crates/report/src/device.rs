@@ -112,6 +112,7 @@ impl DeviceFacts {
     pub fn title(&self) -> String {
         match (self.name.as_str(), self.version.as_str()) {
             ("builtin", _) => "built-in proxy".to_owned(),
+            ("builtin-surrogate", _) => "built-in surrogate".to_owned(),
             (name, "") => name.to_owned(),
             (name, version) => format!("{name} {version}"),
         }

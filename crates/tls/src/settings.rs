@@ -124,3 +124,17 @@ pub struct ServerTls {
     /// The authorities of client certificates in DER. Empty: servers ask for none.
     pub client_roots: Vec<Vec<u8>>,
 }
+
+impl ServerTls {
+    /// The settings of a server of HTTP/2 and HTTP/1.1 with this certificate. Sessions can be resumed by tickets, which
+    /// `ticket_secret` protects.
+    pub fn of_web_server(identity: Identity, ticket_secret: [u8; 32]) -> ServerTls {
+        let alpn = ["h2", "http/1.1"].map(str::to_owned).into();
+        ServerTls {
+            offer: TlsOffer { alpn, ..TlsOffer::default() },
+            identities: vec![identity],
+            ticket_secret: Some(ticket_secret),
+            ..ServerTls::default()
+        }
+    }
+}

@@ -2,6 +2,7 @@
 
 mod caching;
 mod faults;
+mod frontend;
 mod limits;
 mod relaying;
 mod support;

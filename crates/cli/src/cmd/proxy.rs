@@ -2,22 +2,27 @@
 
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use clap::Parser;
+use clap::{ArgAction, Parser};
 use polygraph_cache::{Fault, ProxyConfig, Snapshot};
+use polygraph_device::server_tls;
 use polygraph_engine::proxy::ProxyServer;
 use polygraph_engine::{Engine, limits};
-use polygraph_plan::values;
+use polygraph_plan::{plain_tls, values};
 use polygraph_report::text;
 use polygraph_runner::Failure;
+use polygraph_runner::environment::Machine;
 use polygraph_runner::jobs::listen_hint;
+use polygraph_tls::settings::ServerTls;
+use polygraph_traffic::Seed;
 use polygraph_wire::auth::access::{Access, Scheme};
 
 use crate::exit::Done;
 use crate::options::service::ServiceOptions;
-use crate::options::values::{engine, whole};
+use crate::options::values::{engine, whole, yes_no};
 use crate::output;
 
 /// Options of the proxy.
@@ -25,7 +30,8 @@ use crate::output;
 #[command(
     rename_all = "snake_case",
     after_help = "Example:\n  polygraph proxy --port 3128 --cache 256MB\n  \
-        polygraph run --proxy 127.0.0.1:3128 --req_rate 100/sec --goal 5min"
+        polygraph run --proxy 127.0.0.1:3128 --req_rate 100/sec --goal 5min\n  \
+        polygraph proxy --tls yes --origin 127.0.0.1:8080"
 )]
 pub struct Args {
     /// Port to listen on, at the loopback address
@@ -47,6 +53,16 @@ pub struct Args {
     /// Maximum number of client connections; further connections wait to be accepted
     #[arg(long, value_name = "N", value_parser = whole(1..=u32::MAX))]
     max_connections: Option<u32>,
+    /// Use TLS with clients, with certificates that the proxy makes for every name, and HTTP/2 by ALPN
+    #[arg(long, value_name = "yes|no", default_value = "no", value_parser = yes_no, action = ArgAction::Set, help_heading = "TLS")]
+    tls: bool,
+    /// Use TLS with clients, with the certificate chain and the private key in this file (PEM)
+    #[arg(long, value_name = "FILE", help_heading = "TLS")]
+    cert: Option<PathBuf>,
+    /// Address of an origin server for which the proxy acts as a surrogate; repeatable, requests go to them in turn. Default: it is
+    /// a forward proxy
+    #[arg(long, value_name = "IP:PORT")]
+    origin: Vec<SocketAddr>,
     #[command(flatten)]
     service: ServiceOptions,
     /// Require authentication with this scheme: basic, digest (MD5), digest-sha256, ntlm or negotiate; several, separated by commas,
@@ -86,6 +102,16 @@ fn fault(text: &str) -> Result<(Fault, f64), String> {
     Ok((name.parse()?, values::share(share)?))
 }
 
+/// The TLS settings of the proxy, if it has TLS.
+fn tls(made: bool, certificate: Option<&Path>) -> Result<Option<ServerTls>, Failure> {
+    if let Some(path) = certificate {
+        let tls = server_tls(path).map_err(|text| Failure::usage(format!("--cert {text}")))?;
+        return Ok(Some(tls));
+    }
+    let made = made.then(|| plain_tls(&Machine, Seed(std::process::id().into()))).transpose();
+    Ok(made.map_err(|e| Failure::usage(format!("--tls: {e}")))?.map(|(_, server)| server))
+}
+
 /// Runs the proxy until it is stopped.
 pub fn run(args: Args) -> Done {
     let descriptors = limits::raise_descriptor_limit();
@@ -100,6 +126,8 @@ pub fn run(args: Args) -> Done {
         max_connections: args
             .max_connections
             .map_or(limits::connection_limit(descriptors) / 2, |limit| limit as usize),
+        tls: tls(args.tls, args.cert.as_deref())?,
+        origins: args.origin,
         access: (!args.auth.is_empty()).then(|| Access::new(args.auth, &args.realm, args.user)),
         service: args.service.into(),
         faults: args.fault,
@@ -156,6 +184,8 @@ fn summary(seen: &Snapshot, seconds: f64, cpu: f64, cache: u64) -> String {
         "connections",
         some(&[
             (seen.accepted, "from clients"),
+            (seen.handshakes, "of them with TLS"),
+            (seen.http2, "of them with HTTP/2"),
             (seen.origin_connects, "to origin servers"),
             (seen.refused, "refused at the limit (--max_connections)"),
             (seen.accept_errors, "not accepted for lack of file descriptors (ulimit -n)"),
@@ -172,6 +202,7 @@ fn summary(seen: &Snapshot, seconds: f64, cpu: f64, cache: u64) -> String {
         "trouble",
         some(&[
             (seen.bad_requests, "malformed requests"),
+            (seen.failed_handshakes, "failed TLS handshakes"),
             (seen.origin_errors, "failed requests to origins (502 or 504)"),
             (seen.aborted, "truncated replies"),
             (seen.faults, "injected faults (--fault)"),

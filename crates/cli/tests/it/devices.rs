@@ -89,9 +89,14 @@ fn without_a_proxy_nothing_hits_and_responses_take_the_think_time() {
 
 #[test]
 fn every_role_is_put_into_the_path() {
-    for (device, stores) in
-        [("builtin", true), ("trafficserver", true), ("varnish", true), ("nginx", true), ("haproxy", false)]
-    {
+    for (device, stores) in [
+        ("builtin", true),
+        ("builtin-surrogate", true),
+        ("trafficserver", true),
+        ("varnish", true),
+        ("nginx", true),
+        ("haproxy", false),
+    ] {
         let sandbox = Sandbox::new();
         let words =
             format!("run --device {device} --req_rate 60/sec --xact_think none --goal 6s --cool_phase 1s");
@@ -112,7 +117,7 @@ fn every_role_is_put_into_the_path() {
             assert!(sandbox.result().join(file.as_str().unwrap()).is_file(), "{device}: {file}");
         }
         assert!(kept.join("usage.csv").is_file(), "{device}");
-        assert_eq!(found["configuration"].as_array().unwrap().is_empty(), device == "builtin");
+        assert_eq!(found["configuration"].as_array().unwrap().is_empty(), device.starts_with("builtin"));
     }
 }
 
@@ -130,6 +135,7 @@ fn devices_are_listed_with_their_versions() {
         devices.iter().map(|[name, role, _]| [name.as_str(), role.as_str()]).collect();
     let expected = [
         ["builtin", "forward"],
+        ["builtin-surrogate", "surrogate"],
         ["squid", "forward"],
         ["squid-bump", "forward"],
         ["trafficserver", "forward"],
@@ -142,7 +148,7 @@ fn devices_are_listed_with_their_versions() {
         ["haproxy-proxies", "forward"],
     ];
     assert_eq!(roles, expected, "{}", done.out);
-    for [name, _, version] in &devices[1..] {
+    for [name, _, version] in &devices[2..] {
         assert!(version.starts_with(|c: char| c.is_ascii_digit()), "{name}: {}", done.out);
     }
     assert!(done.out.contains("store_type=aufs|rock"), "{}", done.out);

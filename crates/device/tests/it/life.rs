@@ -76,6 +76,9 @@ fn what_has_no_effect_on_the_builtin_proxy_is_refused() {
     let params = Params { disk: Some(1), ..Params::default() };
     let error = Device::find("builtin").unwrap().start(&params).unwrap_err().to_string();
     assert!(error.contains("`disk` has no effect"), "{error}");
+    let options = [("cert".to_owned(), "/no/such.pem".to_owned())].into();
+    let error = Device::find("builtin").unwrap().start(&Params { options, ..Params::default() }).unwrap_err();
+    assert!(error.to_string().contains("`cert`: /no/such.pem"), "{error}");
 }
 
 #[test]

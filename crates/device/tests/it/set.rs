@@ -94,6 +94,11 @@ fn builtin() {
 }
 
 #[test]
+fn builtin_surrogate() {
+    try_out("builtin-surrogate", Params::default(), &Store::Memory);
+}
+
+#[test]
 fn squid_in_memory() {
     try_out("squid", Params::default(), &Store::Memory);
 }

@@ -33,7 +33,7 @@ pub fn title(facts: &RunFacts, extras: &Extras) -> String {
     let mut letters = text.chars();
     match letters.next() {
         // Programs are written as they write themselves.
-        Some(first) if extras.device.as_ref().is_none_or(|device| device.name == "builtin") => {
+        Some(first) if extras.device.as_ref().is_none_or(|device| device.name.starts_with("builtin")) => {
             first.to_uppercase().chain(letters).collect()
         }
         _ => text,
