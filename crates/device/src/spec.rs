@@ -37,6 +37,9 @@ pub struct Spec {
     pub summary: String,
     /// The role of the device.
     pub role: DeviceRole,
+    /// Whether a forward proxy sees the requests in tunnels, because it ends TLS with certificates of its own.
+    #[serde(default)]
+    pub intercepts: bool,
     /// The program: a name, which is looked up in the usual directories, or a path.
     pub program: String,
     /// The Debian package that contains the program.

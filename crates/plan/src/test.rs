@@ -7,7 +7,7 @@ use std::sync::Arc;
 use polygraph_origin::settings::ServerProfile;
 use polygraph_robot::settings::Socks;
 use polygraph_robot::{Field, Load, Profile, RobotShare, Server};
-use polygraph_stats::Side;
+use polygraph_stats::{HttpVersion, Side};
 use polygraph_traffic::{Distr, Selector};
 
 use crate::bench_needs::BenchNeeds;
@@ -227,6 +227,41 @@ impl Test {
                     profile.proxies.clear();
                 }
             }
+        }
+    }
+
+    /// Whether any server that robots visit has TLS.
+    pub fn has_secure_servers(&self) -> bool {
+        self.field.servers.iter().any(|server| server.tls)
+    }
+
+    /// Whether robots use a proxy for servers with TLS, so that requests travel through tunnels (CONNECT).
+    pub fn uses_tunnels(&self) -> bool {
+        let is_tunneled = |profile: &Arc<Profile>| {
+            let visited = profile.origins.items().iter().filter_map(|&place| self.field.servers.get(place));
+            !profile.proxies.is_empty() && visited.into_iter().any(|server| server.tls)
+        };
+        self.robots.iter().any(is_tunneled)
+    }
+
+    /// Lets all sides do without TLS, for simulations, in which nobody listens in: requests that would travel through tunnels are
+    /// visible to the proxy. HTTP/3 cannot do without it and becomes HTTP/2, which has the same streams.
+    pub fn without_tls(&mut self) {
+        self.device_tls = None;
+        Arc::make_mut(&mut self.field).servers.iter_mut().for_each(|server| server.tls = false);
+        for profile in &mut self.robots {
+            let profile = Arc::make_mut(profile);
+            profile.tls = Selector::default();
+            profile.secure_proxies.clear();
+            profile.http_version = profile.http_version.clone().map(|version| match version {
+                HttpVersion::Http3 => HttpVersion::Http2,
+                other => other,
+            });
+        }
+        for ServerGroup { farm, .. } in &mut self.servers {
+            farm.tls = Selector::default();
+            farm.http2 = farm.http2.or(farm.http3.take());
+            farm.http3 = None;
         }
     }
 

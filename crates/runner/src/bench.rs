@@ -71,8 +71,8 @@ pub struct Bench<'a> {
 
 /// Facts that are known before a run starts and needed after it.
 struct Beforehand {
-    /// The test without the device, with the model of the device.
-    predicted: Option<(Test, Option<Model>)>,
+    /// The test without the device, with the model of the device, or why there is none.
+    predicted: Option<(Test, Result<Option<Model>, String>)>,
     identities: RunIdentities,
     origins: Vec<SocketAddr>,
     epoch: u64,
@@ -204,15 +204,20 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// The model of the device for predictions; `None`: nothing is predicted.
-    fn device_model(&self) -> Option<Option<Model>> {
+    /// The model of the device for predictions, or why it is unknown; `None`: nothing is predicted.
+    fn device_model(&self) -> Option<Result<Option<Model>, String>> {
         match self.prediction {
             PredictionModel::Off => None,
-            PredictionModel::Of(model) => Some(model),
-            PredictionModel::Auto => {
-                let unknown = Some(Model::instant(Cache::Ideal));
-                Some(self.device.as_ref().map_or(unknown, DeviceUnderTest::model))
-            }
+            PredictionModel::Of(model) => Some(Ok(model)),
+            PredictionModel::Auto => Some(match &self.device {
+                Some(device) => Ok(device.model(&self.test)),
+                None if self.test.uses_tunnels() => Err(
+                    "requests travel through tunnels, and whether the proxy sees them is unknown: --predict MODEL predicts hits, \
+                     and --predict none no hits"
+                        .to_owned(),
+                ),
+                None => Ok(Some(Model::instant(Cache::Ideal))),
+            }),
         }
     }
 

@@ -54,9 +54,13 @@ impl DeviceUnderTest {
         DeviceUnderTest { device, params, options, dark: None }
     }
 
-    /// The model of the device's cache for predictions: LRU of its size, or a cache that keeps everything if no size is
-    /// known. `None` for balancers, which store nothing.
-    pub fn model(&self) -> Option<Model> {
+    /// The model of the device's cache for predictions of `test`: LRU of its size, or a cache that keeps everything if no size is
+    /// known. `None` for balancers, which store nothing, and for proxies that see nothing but tunnels.
+    pub fn model(&self, test: &Test) -> Option<Model> {
+        let is_tunneled = self.device.role() == DeviceRole::Forward && test.has_secure_servers();
+        if is_tunneled && !self.device.intercepts() {
+            return None;
+        }
         let size = self.params.memory.unwrap_or(0).saturating_add(self.params.disk.unwrap_or(0));
         let cache = if size > 0 { Cache::Lru(size) } else { Cache::Ideal };
         (self.device.role() != DeviceRole::Balancer).then(|| Model::instant(cache))

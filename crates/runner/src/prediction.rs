@@ -44,8 +44,8 @@ pub struct PredictionInput<'a> {
     pub settings: &'a RunSettings,
     /// The identities of the run, whose requests the simulation repeats.
     pub identities: RunIdentities,
-    /// The model of the device.
-    pub device: Option<Model>,
+    /// The model of the device, or why it is unknown.
+    pub device: Result<Option<Model>, String>,
     /// Time of day at the start, in seconds since 1970.
     pub epoch: u64,
     /// Unexpected replies that robots did not count as errors.
@@ -66,12 +66,15 @@ struct SimulatedPhase {
 impl PredictionInput<'_> {
     /// Predicted figures beside those of the run, or why there are none. `reason`: how the run ended.
     pub fn predict(self, facts: &RunFacts, reason: &EndReason) -> RunPrediction {
-        let device = self.device;
-        let expected = match self.obstacle(facts, reason) {
-            None => self.simulate(facts).map_err(|failure| failure.to_string()),
+        let possible = match self.obstacle(facts, reason) {
+            None => self.device.clone(),
             Some(why) => Err(why),
         };
-        let expected = match expected {
+        let expected = possible.and_then(|device| {
+            let expected = self.simulate(device, facts).map_err(|failure| failure.to_string())?;
+            Ok((device, expected))
+        });
+        let (device, expected) = match expected {
             Ok(expected) => expected,
             Err(left_out) => return RunPrediction::LeftOut { left_out },
         };
@@ -112,7 +115,7 @@ impl PredictionInput<'_> {
         }
     }
 
-    fn simulate(self, facts: &RunFacts) -> Result<Vec<SimulatedPhase>, Failure> {
+    fn simulate(self, device: Option<Model>, facts: &RunFacts) -> Result<Vec<SimulatedPhase>, Failure> {
         let ends = facts.client.iter().flat_map(|side| &side.phases).filter_map(|phase| phase.end_s);
         let measured_s = ends.fold(0.0, f64::max);
         let settings = RunSettings {
@@ -127,13 +130,15 @@ impl PredictionInput<'_> {
             server_tolerance: self.server_tolerance,
             identities: Some(self.identities),
             epoch: self.epoch,
-            ..SimulationSetup::new(self.test, &settings, self.device, self.working_set)
+            ..SimulationSetup::new(self.test, &settings, device, self.working_set)
         };
-        let mut phases = Vec::new();
+        let (mut phases, mut requests, mut failed) = (Vec::new(), 0, 0);
         let (outcome, _) = Simulation::new(setup, None)?.run(
             Some(nanos(TIME_LIMIT_FACTOR * measured_s)),
             |header, record| {
                 if let (Side::Client, Record::Interval(interval)) = (header.side, record) {
+                    requests += interval.block.xacts.entered;
+                    failed += interval.block.failed_count();
                     let scope = Scope::of_intervals([&**interval]);
                     phases.push(SimulatedPhase {
                         phase: interval.phase as usize,
@@ -145,6 +150,10 @@ impl PredictionInput<'_> {
         )?;
         match outcome.reason {
             EndReason::Fatal(why) => Err(Failure::data(anyhow::Error::msg(why))),
+            // With `--fault` and the like, some transactions fail in the run as well.
+            _ if failed == requests => {
+                Err(Failure::data(anyhow::Error::msg("every transaction fails in the simulation")))
+            }
             _ => Ok(phases),
         }
     }

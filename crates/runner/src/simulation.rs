@@ -112,6 +112,7 @@ impl Simulation {
         let places = setup.places.unwrap_or_else(|| places(&test));
         test.serve_at(&places);
         test.without_socks();
+        test.without_tls();
         let device = match setup.device {
             Some(model) => Some((model, insert_device(&mut test)?)),
             None => {
