@@ -91,11 +91,13 @@ fn every_workload_compiles_with_its_parameters_and_names_them_without() {
     check("downtime-2.pg", "RobotAddrs=['10.12.1.1'] ServerAddrs=['10.12.129.1:8080']");
     check("polymix-3.pg", POLYMIX_3);
     check("polymix-4.pg", POLYMIX_4);
+    check("polymix-4-tls.pg", POLYMIX_4);
     check("rptmstat.pg", &POLYMIX_4.replace("FillRate=500/sec ", ""));
     check("rptmstat-1.pg", "PeakRate=1000/sec");
     check("webaxe-1.pg", &format!("{pairs} FillRate=50/sec ProxyCacheSize=17GB WSS=100MB"));
     check("webaxe-3.pg", webaxe);
     check("webaxe-4.pg", WEBAXE_4);
+    check("webaxe-4-tls.pg", WEBAXE_4);
     check("polymix-2026.pg", WEBAXE_4);
     check("srvlb-l4-4.pg", &format!("{balancer} {vip}"));
     check("nolb-l4-4.pg", balancer);
@@ -121,6 +123,7 @@ fn the_list_above_is_complete() {
         "polymix-2.pg",
         "polymix-2026.pg",
         "polymix-3.pg",
+        "polymix-4-tls.pg",
         "polymix-4.pg",
         "pxylb-4.pg",
         "rptmstat-1.pg",
@@ -130,6 +133,7 @@ fn the_list_above_is_complete() {
         "srvlb-l7-4.pg",
         "webaxe-1.pg",
         "webaxe-3.pg",
+        "webaxe-4-tls.pg",
         "webaxe-4.pg",
     ];
     assert_eq!(files, tested);
@@ -257,6 +261,8 @@ fn runs_take_as_long_as_the_headers_say() {
     check("polymix-3.pg", POLYMIX_3, "11 hours and 34 minutes plus the fill", 694.0);
     check("polymix-4.pg", POLYMIX_4, "10 hours and 20 minutes plus the fill", 620.0);
     check("webaxe-4.pg", WEBAXE_4, "10 hours and 20 minutes plus the fill", 620.0);
+    check("polymix-4-tls.pg", POLYMIX_4, "10 hours and 20 minutes plus the fill", 620.0);
+    check("webaxe-4-tls.pg", WEBAXE_4, "10 hours and 20 minutes plus the fill", 620.0);
     check("polymix-2026.pg", WEBAXE_4, "10 hours and 20 minutes plus the fill", 620.0);
     check("srvlb-l4-4.pg", hosts, "two and a half hours", 150.0);
     check("nolb-l4-4.pg", no_balancer, "two and a half hours", 150.0);

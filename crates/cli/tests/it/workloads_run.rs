@@ -157,6 +157,49 @@ fn webaxe_4(device: &str) {
 }
 
 #[test]
+fn polymix_4_tls_through_squid() {
+    let settings = [
+        "TheBench.client_side.addr_space=['127.113.0-123.1-250']",
+        "TheBench.server_side.addr_space=['127.113.128-251.1-250:PORT']",
+        "TheBench.peak_req_rate=60/sec",
+        "FillRate=60/sec",
+        "ProxyCacheSize=1GB",
+        "DnsServers=[]",
+        "S.xact_think=norm(0.25sec,0.1sec)",
+    ];
+    // Squid sees the requests in the tunnels with an authority of its own, which is the only one that robots trust.
+    let device = "squid-bump --device_opt ca=certs/ca.pem --trust_ca certs/ca.crt";
+    let run = run("polymix-4-tls", 800, device, &settings);
+    run.agrees();
+    run.stores(15.0);
+    assert_eq!(run.client["tunneled.rptm.count"], run.client["ok_xact.count"], "{}", run.out);
+    assert_eq!(run.client["ssl.rptm.count"], run.client["ok_xact.count"], "{}", run.out);
+    assert!(run.client["ssl.handshake.resumed.count"] > 0.0, "{}", run.out);
+}
+
+#[test]
+fn webaxe_4_tls_through_nginx() {
+    let run = run(
+        "webaxe-4-tls",
+        2400,
+        "nginx --device_opt cert=certs/all.pem --device_opt origin_tls=yes",
+        &[
+            "TheBench.client_side.addr_space=['127.114.0-123.1-250']",
+            "TheBench.server_side.hosts=['127.114.191.1-2:PORT']",
+            "TheBench.proxy_side.hosts=['site.bench.tst:PORT']",
+            "TheBench.peak_req_rate=60/sec",
+            "FillRate=60/sec",
+            "ProxyCacheSize=1GB",
+            "WSS=100MB",
+        ],
+    );
+    run.agrees();
+    run.stores(25.0);
+    assert_eq!(run.client["ssl.rptm.count"], run.client["ok_xact.count"], "{}", run.out);
+    assert!(run.client["ssl.handshake.resumed.count"] > 0.0, "{}", run.out);
+}
+
+#[test]
 fn webaxe_4_through_varnish() {
     webaxe_4("varnish");
 }

@@ -78,6 +78,7 @@ pub const STANDARD: &[(&str, &[(&str, &str)])] = &[
     ("polymix-2.pg", &[("RobotAddrs", "['10.12.1-4.1-250']"), ("ServerAddrs", "['10.12.129-130.1-250:80']")]),
     ("polymix-3.pg", POLYMIX_3),
     ("polymix-4.pg", POLYMIX_4),
+    ("polymix-4-tls.pg", POLYMIX_4),
     (
         "pxylb-4.pg",
         &[("TheBench.peak_req_rate", "500/sec"), ("FillRate", "250/sec"), ("ProxyCacheSize", "1GB")],
@@ -119,6 +120,7 @@ pub const STANDARD: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     ("webaxe-4.pg", WEBAXE_4),
+    ("webaxe-4-tls.pg", WEBAXE_4),
     ("polymix-2026.pg", WEBAXE_4),
 ];
 
