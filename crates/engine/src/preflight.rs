@@ -1,16 +1,21 @@
-//! The check before a test: one connection to the first peer of the robots, and one request to a server and back.
+//! The check before a test: one connection to the first peer of the robots, and one request to a server and back, or the TLS
+//! handshake with the peer.
 //!
 //! It uses blocking sockets, because nothing else runs yet. If the servers of the test are on this machine, a
 //! [`Responder`] answers for them until they listen.
 
+mod handshake;
 mod http2;
 mod responder;
 
 use std::fmt::{self, Display};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use polygraph_tls::failure::TlsFailure;
+use polygraph_tls::settings::ClientTls;
 use polygraph_wire::preflight;
 use polygraph_wire::preflight::PreflightReply;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -24,8 +29,19 @@ const PAUSE: Duration = Duration::from_millis(150);
 /// The size in bytes from which a reply without a complete head is not HTTP.
 const MAX_REPLY: usize = 64 * 1024;
 
+/// The TLS of robots with the peer of a [`Probe`].
+#[derive(Clone, Debug)]
+pub struct ProbeTls {
+    /// Their settings.
+    pub settings: Arc<ClientTls>,
+    /// The name for which the certificate of the peer must be valid.
+    pub name: String,
+    /// The application protocol that the peer must choose, if there is one.
+    pub protocol: Option<&'static str>,
+}
+
 /// The request of a preflight check.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Probe {
     /// The address to connect to.
     pub to: SocketAddr,
@@ -38,6 +54,8 @@ pub struct Probe {
     /// Whether robots use TLS, a tunnel, or only HTTP/2 on this route. Then only the connection is checked: what is wrong with
     /// them is counted in classes of its own as soon as the test runs.
     pub connects_only: bool,
+    /// If only the connection is checked and robots use TLS with the peer itself: this handshake is a part of the check.
+    pub tls: Option<ProbeTls>,
 }
 
 /// Why no reply came.
@@ -55,6 +73,8 @@ pub enum ProbeError {
     Closed,
     /// The reply is not HTTP/1; these are its first bytes.
     NotHttp(Vec<u8>),
+    /// The TLS handshake failed.
+    Tls(TlsFailure),
 }
 
 impl ProbeError {
@@ -73,6 +93,7 @@ impl Display for ProbeError {
             ProbeError::Silent => f.write_str("no answer in time"),
             ProbeError::Closed => f.write_str("the connection was closed without an answer"),
             ProbeError::NotHttp(_) => f.write_str("the answer is not HTTP/1"),
+            ProbeError::Tls(failure) => write!(f, "the TLS handshake failed: {failure}"),
         }
     }
 }
@@ -113,6 +134,9 @@ impl Probe {
         let deadline = Instant::now() + patience;
         let mut stream = self.connect(patience)?;
         if self.connects_only {
+            if let Some(tls) = &self.tls {
+                handshake::shake_hands(stream, self.to, tls, patience)?;
+            }
             return Ok(PreflightReply { status: 200, ours: true, location: None, server: None });
         }
         let left = || deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
@@ -174,7 +198,7 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(20);
 
     fn probe(to: SocketAddr) -> Probe {
-        Probe { to, from: None, authority: to.to_string(), absolute: false, connects_only: false }
+        Probe { to, from: None, authority: to.to_string(), absolute: false, connects_only: false, tls: None }
     }
 
     /// Whatever comes, the answer is this.

@@ -284,7 +284,7 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
 
-fn percent(part: f64, whole: f64) -> Option<f64> {
+pub(crate) fn percent(part: f64, whole: f64) -> Option<f64> {
     ratio(100.0 * part, whole)
 }
 

@@ -4,7 +4,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::facts::RunFacts;
-use crate::figures::value;
+use polygraph_stats::{Block, HttpVersion};
+
+use crate::figures::tls::version_name;
+use crate::figures::{percent, value};
 use crate::text::{duration, ms, number, times};
 use crate::{correctness, misses};
 
@@ -41,6 +44,9 @@ pub fn summary_text(facts: &RunFacts, places: &[(&str, &Path)]) -> String {
                 ms(figure("resp_tm_p99"))
             ),
         );
+        if let Some(text) = protocols(&headline.scope.block) {
+            row("protocols", text);
+        }
         if facts.client.is_some() {
             row(
                 "hit ratio",
@@ -93,4 +99,32 @@ pub fn summary_text(facts: &RunFacts, places: &[(&str, &Path)]) -> String {
         row(what, place.display().to_string());
     }
     out
+}
+
+/// The protocols of the transactions, if some use TLS or a version of HTTP from 2 on: shares of versions of HTTP in transactions, and
+/// of versions of TLS in handshakes.
+fn protocols(block: &Block) -> Option<String> {
+    let tls = &block.tls;
+    let counts = HttpVersion::ALL.map(|version| (version, block.versions[version as usize].size.count()));
+    let is_new = counts.iter().any(|(version, count)| version.is_multiplexed() && *count > 0);
+    if !is_new && tls.handshakes() == 0 {
+        return None;
+    }
+    let share = |n: u64, all: u64| format!("{} %", number(percent(n as f64, all as f64), 1));
+    let all = counts.iter().map(|(_, count)| count).sum();
+    let http = counts.iter().filter(|(_, count)| *count > 0);
+    let http: Vec<String> =
+        http.map(|(version, count)| format!("{} {}", version.title(), share(*count, all))).collect();
+    if tls.handshakes() == 0 {
+        return Some(http.join(", "));
+    }
+    let named = |code, n| format!("{} {}", version_name(code).unwrap_or("TLS"), share(n, tls.versions.sum()));
+    let versions: Vec<String> = tls.versions.iter().map(|(code, n)| named(code, n)).collect();
+    let (handshakes, resumed) = (tls.handshakes(), share(tls.resumptions(), tls.handshakes()));
+    Some(format!(
+        "{}; {}, {} handshakes, {resumed} resumed",
+        http.join(", "),
+        versions.join(", "),
+        number(Some(handshakes as f64), 0)
+    ))
 }

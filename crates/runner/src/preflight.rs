@@ -4,13 +4,15 @@ mod advice;
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use polygraph_dns::{DomainName, Query, QueryType};
-use polygraph_engine::preflight::{Probe, ProbeError, Responder};
+use polygraph_engine::preflight::{Probe, ProbeError, ProbeTls, Responder};
 use polygraph_plan::Test;
 use polygraph_robot::{Profile, Server};
 use polygraph_wire::preflight::PreflightReply;
+use polygraph_wire::uri;
 
 use self::advice::{ProbeCase, ProbeTarget};
 use crate::{Failure, Notice, Notify};
@@ -139,6 +141,7 @@ fn routes_of(
             authority: server.authority.clone(),
             absolute: target == ProbeTarget::Proxy,
             connects_only: server.tls || profile.secure_proxies.contains(&to) || profile.speaks_only_http2(),
+            tls: tls_with(profile, server, to, target, check),
         },
         target,
         credentials: !profile.credentials.is_empty(),
@@ -168,6 +171,34 @@ fn routes_of(
         },
     };
     Ok(vec![route(to, if check.surrogate { ProbeTarget::Surrogate } else { ProbeTarget::Origin })])
+}
+
+/// The TLS of robots with their peer, if the peer listens already. HTTP/3 has its own, over UDP.
+fn tls_with(
+    profile: &Profile,
+    server: &Server,
+    to: SocketAddr,
+    target: ProbeTarget,
+    check: &PreflightCheck<'_>,
+) -> Option<ProbeTls> {
+    let listens = target != ProbeTarget::Origin || matches!(check.origins, OriginPlaces::Elsewhere);
+    let name = match target {
+        ProbeTarget::Proxy => profile.secure_proxies.contains(&to).then(|| to.ip().to_string())?,
+        ProbeTarget::Surrogate | ProbeTarget::Origin => server.tls.then(|| host_of(&server.authority))?,
+    };
+    if !listens || profile.speaks_http3() {
+        return None;
+    }
+    // In a tunnel, HTTP/2 is a matter between robots and servers.
+    let speaks_http2 = profile.speaks_only_http2() && !(target == ProbeTarget::Proxy && server.tls);
+    let settings = Arc::clone(profile.tls.items().first()?);
+    Some(ProbeTls { settings, name, protocol: speaks_http2.then_some("h2") })
+}
+
+/// The host in an authority, without the brackets of an IPv6 address.
+fn host_of(authority: &str) -> String {
+    let host = uri::host_port(authority.as_bytes()).and_then(|(host, _)| std::str::from_utf8(host).ok());
+    host.unwrap_or(authority).to_owned()
 }
 
 fn is_server(proxy: SocketAddr, server: &Server, check: &PreflightCheck<'_>) -> bool {

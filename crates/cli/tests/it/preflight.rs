@@ -147,3 +147,18 @@ fn nobody_counts_the_look() {
     assert_eq!((server, connections), (client, client));
     assert_eq!(counts("--preflight no").1, client);
 }
+
+/// A handshake that cannot succeed ends the test before its start, with the class of its failure.
+#[test]
+fn a_failed_handshake_is_named() {
+    let sandbox = Sandbox::new();
+    let made = sandbox.polygraph("certs --key_type ECDSA-P256 --name other.test");
+    assert_eq!(made.code(), Some(0), "{made:?}");
+    let run = "run --device builtin-surrogate --device_tls yes --goal 5s";
+    let done = sandbox.polygraph(&format!("{run} --device_opt cert=certs/all.pem --trust_ca certs/ca.crt"));
+    let says = |text: &str| done.out.contains(text);
+    assert!(done.code() == Some(1) && says("FAILED (device)") && says("c215, certificate_name"), "{done:?}");
+    let plain = sandbox.polygraph(run);
+    assert!(plain.code() == Some(1) && plain.out.contains("c213, not_tls"), "{plain:?}");
+    assert!(!sandbox.path().join("runs").exists(), "{plain:?}");
+}

@@ -93,6 +93,15 @@ impl ProbeCase<'_> {
                 )
             }
             ProbeError::NotHttp(data) => format!("{who} does not answer in HTTP/1{}", what_it_is(data)),
+            ProbeError::Tls(failure) => {
+                let class = failure.kind.class();
+                format!(
+                    "the TLS handshake with {who} fails ({}, {}): {failure}. {}",
+                    class.number(),
+                    class.name(),
+                    class.hint().trim_end_matches('.')
+                )
+            }
         }
     }
 
@@ -140,7 +149,7 @@ impl ProbeCase<'_> {
             508 => format!("the request loops back to it: what is its route to {authority}?"),
             502..=504 if self.arrived != Some(true) => format!(
                 "it cannot reach the origin server at {authority}; the address must be one that the device reaches \
-                 (--origin_address), without a firewall in between"
+                 (--origin_address) on a port that it allows (--origin_port), without a firewall in between"
             ),
             _ => "see its log".into(),
         };
@@ -173,6 +182,7 @@ fn what_it_is(data: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use polygraph_tls::failure::{FailureKind, TlsFailure};
 
     #[test]
     fn every_case_says_what_to_do() {
@@ -182,6 +192,7 @@ mod tests {
             authority: "10.0.0.2:80".into(),
             absolute: true,
             connects_only: false,
+            tls: None,
         };
         let case = ProbeCase {
             target: ProbeTarget::Proxy,
@@ -201,7 +212,7 @@ mod tests {
             (403, "access rule"),
             (407, "credentials"),
             (404, "passing it on"),
-            (502, "cannot reach the origin"),
+            (502, "--origin_port"),
             (508, "loop"),
             (500, "see its log"),
         ] {
@@ -215,6 +226,10 @@ mod tests {
             (ProbeError::NotHttp(b"SSH-2.0".to_vec()), "SSH server"),
             (ProbeError::NotHttp(vec![0x15, 3, 1, 0]), "TLS"),
             (ProbeError::NotHttp(b"220 mail".to_vec()), "220 mail"),
+            (
+                ProbeError::Tls(TlsFailure::new(FailureKind::WrongName, "not for x")),
+                "(c215, certificate_name): not for x",
+            ),
         ] {
             assert!(case.trouble(&trouble).contains(text), "{}", case.trouble(&trouble));
         }
