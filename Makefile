@@ -24,7 +24,7 @@ SBOM ?= yes
 MDBOOK = $(TARGET)/tools/bin/mdbook
 CYCLONEDX = $(TARGET)/tools/bin/cargo-cyclonedx
 
-.PHONY: all check book test test-deps devices python lint fuzz-check doc unit bench bench-quick bench-protocols install install-services uninstall static dist dist-check image clean
+.PHONY: all check book test test-deps devices python h2spec lint fuzz-check doc unit bench bench-quick bench-protocols install install-services uninstall static dist dist-check image clean
 
 all:
 	$(CARGO) build --profile $(PROFILE) --locked --features $(FEATURES)
@@ -58,6 +58,11 @@ devices:
 # DuckDB and pandas, which the tests read exported tables with, and pyspnego, a peer for authentication.
 python:
 	sh crates/export/tests/python.sh '$(TARGET)/python'
+
+# The conformance tests of h2spec, a Go program that must be in PATH, against servers with and without TLS.
+H2SPEC ?= h2spec
+h2spec: all
+	sh crates/cli/tests/h2spec.sh '$(TARGET)/$(PROFILE)/polygraph' '$(H2SPEC)'
 
 lint:
 	$(CARGO) fmt --all --check

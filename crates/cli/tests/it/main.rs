@@ -22,6 +22,7 @@ mod first_steps;
 mod fleet;
 mod fleet_lab;
 mod fleet_ssh;
+mod interop;
 mod lab;
 mod limits;
 mod logs;
