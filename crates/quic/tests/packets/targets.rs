@@ -113,7 +113,7 @@ fn disturb(choices: &mut Choices, bytes: &mut [u8]) {
             return;
         }
         // Frames are at the start, and changes there matter most.
-        let near = choices.byte() % 2 == 0;
+        let near = choices.byte().is_multiple_of(2);
         let at = choices.below(if near { bytes.len().min(24) } else { bytes.len() });
         match choices.byte() % 4 {
             0 => bytes[at] = choices.byte(),
@@ -140,7 +140,7 @@ fn forge(choices: &mut Choices, datagram: &[u8], most: u64, kept: &mut Vec<Vec<u
             break;
         }
         choices.disturbed.forged += 1;
-        let from_kept = choices.byte() % 4 == 0;
+        let from_kept = choices.byte().is_multiple_of(4);
         let place = choices.below(kept.len());
         let mut copy = if from_kept { kept[place].clone() } else { datagram.to_vec() };
         match choices.byte() % 8 {
@@ -167,7 +167,7 @@ impl PacketKey for WrongKey {
         with(&self.choices, |choices| {
             // Most handshakes are to succeed, so that later packets are seen, too.
             let one_of = if is_long { 32 } else { 4 };
-            if choices.byte() % one_of == 0 {
+            if choices.byte().is_multiple_of(one_of) {
                 choices.disturbed.sealed += 1;
                 disturb(choices, &mut buf[header_len..end]);
             }
