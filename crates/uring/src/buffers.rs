@@ -12,9 +12,9 @@ use io_uring::types::BufRingEntry;
 /// The size of a receive buffer in bytes: the most that one completion brings. The replies of the standard workloads fit with
 /// few exceptions.
 pub const RECEIVE_SIZE: usize = 16 * 1024;
-/// The number of receive buffers of a loop, a power of two. The kernel uses them in turn, so more of them would only be spread
-/// over more of the processor's cache.
-const RECEIVE_COUNT: u16 = 128;
+/// The number of receive buffers of a loop, a power of two. The kernel uses them in turn, so with more of them, messages of 13 KB no
+/// longer fit into the second cache of a processor (`bench/PROFILE.md`); with 32 of them, one message in ten finds none.
+const RECEIVE_COUNT: u16 = 64;
 /// The group of the receive buffers in requests to the kernel.
 pub const GROUP: u16 = 0;
 
