@@ -1,10 +1,10 @@
 #!/bin/sh
-# Installs Debian's packages of the devices that are missing, the browser that the tests of reports need, the tools that the tests of the network need, and SOCKS proxies. Debian starts a service with its package and at every
+# Installs Debian's packages of the devices that are missing, the browser that the tests of reports need, the tools that the tests of the network need, SOCKS proxies, and a KDC. Debian starts a service with its package and at every
 # boot; the ports belong to the benchmark, so the services of packages that this script installs stay off.
 # Packages that are there already, and their services, are left alone.
 set -eu
 
-programs='hitch:hitch caddy:caddy nghttp2-client:h2load trafficserver:traffic_server varnish:varnishd nginx:nginx haproxy:haproxy chromium:chromium iproute2:tc iptables:iptables nftables:nft ethtool:ethtool iputils-ping:ping iperf3:iperf3 tmux:tmux nats-server:nats-server openssh-server:sshd dante-server:danted microsocks:microsocks'
+programs='hitch:hitch caddy:caddy nghttp2-client:h2load trafficserver:traffic_server varnish:varnishd nginx:nginx haproxy:haproxy chromium:chromium iproute2:tc iptables:iptables nftables:nft ethtool:ethtool iputils-ping:ping iperf3:iperf3 tmux:tmux nats-server:nats-server openssh-server:sshd dante-server:danted microsocks:microsocks krb5-kdc:krb5kdc krb5-admin-server:kadmin.local krb5-user:kinit'
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
 missing=

@@ -379,6 +379,9 @@ impl ReplyWriter<'_> {
     /// Writes the fields of all replies.
     fn general(&self, head: &mut ReplyHead<'_>) {
         head.text(Field::Date, self.about.date);
+        if let Some(proof) = &self.request.proof {
+            head.text(Field::WwwAuthenticate, proof);
+        }
         if self.about.last {
             // An HTTP/1.0 reply without `keep-alive` is the last one of its connection (RFC 9112, section 9.3).
             if self.identity.minor_version > 0 {

@@ -39,6 +39,7 @@ fields! {
     ContentEncoding "Content-Encoding"
     ContentRange "Content-Range"
     Location "Location"
+    WwwAuthenticate "WWW-Authenticate"
     XTarget "X-Target"
     XXact "X-Xact"
     XContents "X-Contents"

@@ -106,6 +106,8 @@ pub struct Request {
     pub credentials: Option<Box<RequestCredentials>>,
     /// Values of `WWW-Authenticate`: the request gets them instead of the object. Empty: it has access.
     pub challenges: Vec<Vec<u8>>,
+    /// The value of `WWW-Authenticate` of the reply with the object, if the client wants the server to prove itself.
+    pub proof: Option<Vec<u8>>,
     /// The absolute URL, if replies may quote it.
     pub url: Option<Box<str>>,
     /// The start of the request line, if the request has an error.
@@ -215,6 +217,7 @@ impl RequestReader<'_> {
         request.credentials = (self.profile.access.is_some() && fault.is_none() && !is_health)
             .then(|| Box::new(credentials(head)));
         request.challenges.clear();
+        request.proof = None;
         request.url = (injects || self.profile.redirects.is_some())
             .then(|| absolute(!self.profile.tls.is_empty(), authority, path));
         let odd = fault.is_some() || request.unknown_host || requested == RequestedObject::UnknownEmbedded;

@@ -471,7 +471,10 @@ impl<L: Link> Server<L> {
             secret: self.origin.config.seed.0,
         };
         let fields = credentials.fields.iter().map(Vec::as_slice);
-        request.challenges = access.check(connection, fields, &about).err().unwrap_or_default();
+        match access.check(connection, fields, &about) {
+            Ok(proof) => request.proof = proof,
+            Err(challenges) => request.challenges = challenges,
+        }
     }
 
     /// Starts a transaction.

@@ -200,25 +200,38 @@ impl Test {
         for profile in &mut self.robots {
             let profile = Arc::make_mut(profile);
             profile.proxies = proxies.to_vec();
+            profile.proxy_names = proxies.iter().map(|proxy| proxy.ip().to_string()).collect();
             if self.device_tls == Some(true) {
                 profile.secure_proxies = proxies.to_vec();
             }
         }
     }
 
-    /// Sends all robots through SOCKS proxies, in turn; to their HTTP proxy if they have one.
-    pub fn through_socks(&mut self, proxies: &[SocketAddr]) {
+    /// Says how the user names the host of the robots' only proxy.
+    pub fn name_proxy(&mut self, host: &str) {
         for profile in &mut self.robots {
-            let profile = Arc::make_mut(profile);
-            let chained = if profile.proxies.is_empty() { 0.0 } else { 1.0 };
-            profile.socks = Some(Socks { proxies: proxies.to_vec(), share: 1.0, chained });
+            Arc::make_mut(profile).proxy_names = vec![host.to_owned()];
         }
     }
 
-    /// Lets robots connect to where their SOCKS proxies would connect, for simulations, which have none. If only some robots of a
+    /// Sends all robots through SOCKS proxies, in turn; to their HTTP proxy if they have one. The proxies get `names` and resolve them,
+    /// or they get addresses.
+    pub fn through_socks(&mut self, proxies: &[SocketAddr], names: bool) {
+        for profile in &mut self.robots {
+            let profile = Arc::make_mut(profile);
+            let chained = if profile.proxies.is_empty() { 0.0 } else { 1.0 };
+            profile.socks = Some(Socks { proxies: proxies.to_vec(), share: 1.0, chained, names });
+        }
+    }
+
+    /// Lets robots connect to where their SOCKS proxies would connect, and use NTLM instead of Kerberos, for simulations, which have
+    /// neither SOCKS proxies nor KDCs. If only some robots of a
     /// kind use their HTTP proxy, then all do.
     pub fn without_socks(&mut self) {
         for profile in &mut self.robots {
+            if profile.kerberos.is_some() {
+                Arc::make_mut(profile).kerberos = None;
+            }
             if let Some(socks) = &profile.socks {
                 let never_uses_proxies = socks.share == 1.0 && socks.chained == 0.0;
                 let profile = Arc::make_mut(profile);

@@ -515,6 +515,8 @@ fn rich(block: &mut Block, done: Finished, at_ns: u64) {
         block.socks.opened_us.record(900);
         block.socks.transactions.record(done.rptm_us, done.size);
         block.socks.hits.add(done.size);
+        block.kerberos.login_us.record(8_000);
+        block.kerberos.ticket_us.record(600);
         block.waiting.enter(polygraph_stats::Nanos::new(at_ns));
         block.waiting.leave(polygraph_stats::Nanos::new(at_ns + 1));
         block.pipeline_depth.record(3);

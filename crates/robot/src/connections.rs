@@ -7,4 +7,6 @@ pub mod multiplexed;
 pub mod pool;
 pub mod resolving;
 mod socks;
+pub mod tickets;
+pub mod tunnels;
 pub mod wait_queue;

@@ -12,13 +12,15 @@ use polygraph_stats::{HttpVersion, Recorder};
 use polygraph_traffic::groups::PhaseStatus;
 use polygraph_traffic::{Fingerprint, IdSource, Random, Stream};
 use polygraph_wire::markup::LinkTags;
+use polygraph_wire::uri;
+use rustc_hash::FxHashMap;
 
 use crate::connections::hop::Hop;
 use crate::divide;
 use crate::exchange::links::LinkFilter;
 use crate::exchange::reply::ReplyMeta;
 use crate::request::Request;
-use crate::request::auth::CredentialCycle;
+use crate::request::auth::{AuthSource, CredentialCycle};
 use crate::request::generator::RequestGenerator;
 use crate::robot::draw_http_version;
 use crate::settings::{Profile, Settings};
@@ -122,8 +124,32 @@ pub struct GroupContext<L> {
     pub head_buffer: RefCell<Vec<u8>>,
     /// The facts of judged replies, whose memory the next replies use.
     pub spare_replies: RefCell<Vec<Box<ReplyMeta>>>,
+    /// Hosts of foreign URLs that need connections of their own.
+    foreign_hosts: RefCell<ForeignHosts>,
     profiles: Vec<ProfileContext>,
     members: Vec<Member>,
+}
+
+/// Foreign hosts by number, in the order in which robots met them.
+#[derive(Debug, Default)]
+struct ForeignHosts {
+    numbers: FxHashMap<(String, bool), usize>,
+    list: Vec<(String, bool)>,
+}
+
+impl ForeignHosts {
+    /// The number of a host, with TLS or without.
+    fn number(&mut self, authority: &str, tls: bool) -> usize {
+        let list = &mut self.list;
+        *self.numbers.entry((authority.to_owned(), tls)).or_insert_with(|| {
+            list.push((authority.to_owned(), tls));
+            list.len() - 1
+        })
+    }
+
+    fn get(&self, number: usize) -> &(String, bool) {
+        &self.list[number]
+    }
 }
 
 /// Maximum number of judged exchanges and replies whose memory is kept, each.
@@ -153,6 +179,7 @@ impl<L: Link> GroupContext<L> {
             phase_status: Cell::default(),
             head_buffer: RefCell::default(),
             spare_replies: RefCell::default(),
+            foreign_hosts: RefCell::default(),
             link,
             recorder,
             settings,
@@ -291,20 +318,81 @@ impl<'a, L: Link> RobotContext<'a, L> {
         }
     }
 
+    /// The host of the robot's HTTP proxy as the user names it.
+    pub fn proxy_name(self) -> String {
+        let (names, proxies) = (&self.profile().proxy_names, &self.profile().proxies);
+        // Both lists are dealt alike.
+        match (names.len() == proxies.len() && !names.is_empty(), self.proxy()) {
+            (true, Some(_)) => names[self.member().number as usize % names.len()].clone(),
+            (false, Some(proxy)) => proxy.ip().to_string(),
+            (_, None) => String::new(),
+        }
+    }
+
+    /// The principal of a proxy or server in Kerberos.
+    pub fn service(self, source: AuthSource) -> String {
+        let named = self.profile().kerberos.as_ref().and_then(|kerberos| kerberos.service.clone());
+        match source {
+            AuthSource::Proxy => named.unwrap_or_else(|| format!("HTTP/{}", self.proxy_name())),
+            AuthSource::Origin(server) => {
+                let authority = &self.group.settings.field.servers[server].authority;
+                let host =
+                    uri::host_port(authority.as_bytes()).map_or(authority.as_bytes(), |(host, _)| host);
+                format!("HTTP/{}", String::from_utf8_lossy(host))
+            }
+        }
+    }
+
+    /// Whether the robot's SOCKS proxy gets names instead of addresses.
+    pub fn sends_names(self) -> bool {
+        self.socks().is_some() && self.profile().socks.as_ref().is_some_and(|socks| socks.names)
+    }
+
+    /// The peer of requests to `host:port`, a host that is no server of the test.
+    pub fn foreign_peer(self, authority: &str, tls: bool) -> u32 {
+        let first = self.group.settings.field.servers.len();
+        (first + self.group.foreign_hosts.borrow_mut().number(authority, tls)) as u32
+    }
+
+    /// The authority, `host:port`, of the peer with this number: a visible server or a foreign host.
+    pub fn authority(self, peer: u32) -> String {
+        let servers = &self.group.settings.field.servers;
+        match servers.get(peer as usize) {
+            Some(server) => server.authority.clone(),
+            None => self.group.foreign_hosts.borrow().get(peer as usize - servers.len()).0.clone(),
+        }
+    }
+
+    /// Whether TLS to the server at the end of the connection is a layer of connections to `hop`.
+    pub fn has_tls(self, hop: Hop) -> bool {
+        let servers = &self.group.settings.field.servers;
+        hop.server.is_some_and(|peer| match servers.get(peer as usize) {
+            Some(server) => server.tls,
+            None => self.group.foreign_hosts.borrow().get(peer as usize - servers.len()).1,
+        })
+    }
+
     /// Whether requests to `hop` travel over TLS.
     pub fn is_secure(self, hop: Hop) -> bool {
-        hop.server.is_some() || self.profile().secure_proxies.contains(&hop.address)
+        self.has_tls(hop) || self.profile().secure_proxies.contains(&hop.address)
     }
 
     /// Whether requests to `hop` travel through a tunnel of the proxy.
     pub fn is_tunneled(self, hop: Hop) -> bool {
-        hop.server.is_some() && self.proxy().is_some()
+        self.has_tls(hop) && self.proxy().is_some()
+    }
+
+    /// Whether the URL of a request is `https`.
+    pub fn is_https(self, request: &Request) -> bool {
+        match &request.foreign {
+            None => self.group.settings.field.servers[request.server].tls,
+            Some(url) => url.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("https://")),
+        }
     }
 
     /// Whether the robot's HTTP proxy sees the request. It does not see requests in its tunnels.
     pub fn is_via_proxy(self, request: &Request) -> bool {
-        let is_tunneled = request.foreign.is_none() && self.group.settings.field.servers[request.server].tls;
-        self.proxy().is_some() && !is_tunneled
+        self.proxy().is_some() && !self.is_https(request)
     }
 
     /// The robot's item of those that are dealt to the robots of a profile in turn.

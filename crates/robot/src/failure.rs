@@ -6,6 +6,7 @@ use polygraph_link::{Capture, ConnectError, Nanos};
 use polygraph_multiplex::{Fault, FaultKind};
 use polygraph_stats::ErrorKind;
 use polygraph_tls::failure::TlsFailure;
+use polygraph_transport::TunnelFailure;
 
 use crate::exchange::reply::ReplyMeta;
 use crate::violation::Violation;
@@ -79,6 +80,20 @@ impl From<Box<TransactionFailure>> for Incomplete {
 /// A failure of TLS; `whence` says where it occurred.
 pub fn tls_failure(failure: &TlsFailure, whence: &str) -> TransactionFailure {
     TransactionFailure::new(failure.kind.class(), format!("TLS {whence}: {failure}"))
+}
+
+/// A proxy opened no tunnel.
+pub fn tunnel_failure(failure: &TunnelFailure) -> TransactionFailure {
+    let kind = match failure {
+        TunnelFailure::Refused { .. } => ErrorKind::TunnelRefused,
+        TunnelFailure::Closed(_) | TunnelFailure::NotHttp(_) => ErrorKind::TunnelBroken,
+        TunnelFailure::Io(error) => match error.kind() {
+            io::ErrorKind::TimedOut if error.raw_os_error().is_none() => ErrorKind::Timeout,
+            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ErrorKind::Reset,
+            why => connect_error(why),
+        },
+    };
+    TransactionFailure::new(kind, failure.to_string())
 }
 
 /// The class of an error that the protocol of a multiplexed connection caused, and whether the peer did not process the

@@ -142,7 +142,7 @@ fn classify(
             return if expected { Ok(Class::RepToRedir) } else { failure(rules::unexpected_redirect(reply)) };
         }
         401 | 403 | 407 => {
-            return failure(rules::access_denied(reply, !known.profile.credentials.is_empty()));
+            return failure(rules::access_denied(known, completed));
         }
         _ if request.kind == RequestKind::Range => return bad_status("206"),
         _ if request.kind == RequestKind::Ims304 => return bad_status("304"),

@@ -174,6 +174,23 @@ pub struct Socks {
     /// Share of those robots that use their HTTP proxy through the SOCKS proxy (0 to 1); the others connect to servers. Drawn once for
     /// each robot.
     pub chained: f64,
+    /// Whether the SOCKS proxies get names and resolve them; otherwise they get addresses.
+    pub names: bool,
+}
+
+/// Kerberos of robots: how they get tickets for proxies and servers that demand the scheme `Negotiate`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kerberos {
+    /// The realm of users and services.
+    pub realm: String,
+    /// KDCs that are asked over UDP, in this order.
+    pub udp: Vec<SocketAddr>,
+    /// KDCs that are asked over TCP, in this order, after those over UDP.
+    pub tcp: Vec<SocketAddr>,
+    /// How long robots wait for a reply of each of them.
+    pub timeout: Nanos,
+    /// The principal of proxies; `None`: `HTTP/` and the host of the proxy.
+    pub service: Option<String>,
 }
 
 /// The profile of a kind of robots: one `Robot` of a workload.
@@ -194,12 +211,16 @@ pub struct Profile {
     /// The proxies under test, which robots take in turn: all connections go there, and requests carry absolute URLs. Empty:
     /// robots connect to the servers.
     pub proxies: Vec<SocketAddr>,
+    /// The hosts of [`Profile::proxies`], in the same order, as the user names them.
+    pub proxy_names: Vec<String>,
     /// Those of [`Profile::proxies`] to which robots use TLS.
     pub secure_proxies: Vec<SocketAddr>,
     /// The settings of TLS, of which each robot draws one; empty if robots cannot use it.
     pub tls: Selector<Arc<ClientTls>>,
     /// SOCKS proxies, if robots use any.
     pub socks: Option<Socks>,
+    /// Kerberos, if robots use it instead of NTLM in `Negotiate`.
+    pub kerberos: Option<Kerberos>,
     /// Share of embedded objects that are requested (0 to 1).
     pub embed_recur: f64,
     /// Tags and attributes of links to embedded objects, for example `<embed src>`.
@@ -296,9 +317,11 @@ impl Profile {
             behavior,
             origins: Selector::default(),
             proxies: Vec::new(),
+            proxy_names: Vec::new(),
             secure_proxies: Vec::new(),
             tls: Selector::default(),
             socks: None,
+            kerberos: None,
             embed_recur: 0.0,
             container_tags: vec!["<embed src>".to_owned()],
             http_version: Selector::only(HttpVersion::Http11),

@@ -12,7 +12,7 @@ use std::future::pending;
 use std::rc::Rc;
 
 use polygraph_link::{Link, Nanos, yield_now};
-use polygraph_stats::{Class, ErrorKind};
+use polygraph_stats::{AuthScheme, Class, ErrorKind};
 use polygraph_traffic::{Method, WorldFacts};
 
 use self::workers::{Job, MAX_RESTING};
@@ -131,7 +131,8 @@ impl<L: Link> RobotGroup<L> {
                     completed.auth.refused = status == 403 && self.has_wrong_password(robot);
                     if status < 400 && self.has_wrong_password(robot) {
                         // A proxy demands credentials for all requests, an origin possibly for this object only.
-                        let proxy = (answers.proxy.is_some() || answers.socks).then_some(AuthSource::Proxy);
+                        let proxy = (answers.proxy.is_some() || answers.set_up.is_some())
+                            .then_some(AuthSource::Proxy);
                         completed.auth.ignored_by = proxy.or(challengers.last().copied());
                     }
                     return Ok(completed);
@@ -157,6 +158,16 @@ impl<L: Link> RobotGroup<L> {
             completed.auth.scheme = scheme;
             now = cx.now();
             record::challenge(cx, &completed, exchange_started, now);
+            if scheme == Some(AuthScheme::Kerberos) {
+                // Tickets are rare and the state of their exchange is large, so it is boxed.
+                match Box::pin(self.obtain_ticket(robot, source)).await {
+                    Ok(()) => now = cx.now(),
+                    Err(failure) => {
+                        let failure = TransactionFailure { started, ..failure };
+                        return self.expected_denial(robot, &failure).ok_or_else(|| failure.into());
+                    }
+                }
+            }
         }
     }
 
@@ -191,8 +202,8 @@ impl<L: Link> RobotGroup<L> {
                 Some(connection) => (connection, at_once.take().unwrap_or_else(|| cx.now())),
                 None => {
                     at_once = None;
-                    let account = || self.socks_credentials(robot);
-                    let connection = self.pool.open_or_wait(cx, hop, deadline, account).await?;
+                    let who = || self.identity(robot);
+                    let connection = self.pool.open_or_wait(cx, hop, deadline, &who).await?;
                     (connection, cx.now())
                 }
             };
@@ -275,8 +286,8 @@ impl<L: Link> RobotGroup<L> {
         let cx = self.context.of(robot);
         let deadline = cx.draw_deadline(cx.now());
         let mut requests = vec![first];
-        let account = || self.socks_credentials(robot);
-        let mut connection = match self.pool.acquire(cx, hop, deadline, account).await {
+        let who = || self.identity(robot);
+        let mut connection = match self.pool.acquire(cx, hop, deadline, &who).await {
             Ok(connection) => connection,
             Err(incomplete) => {
                 let mut first = requests.remove(0);

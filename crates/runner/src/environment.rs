@@ -4,6 +4,7 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
+use polygraph_kerberos::service::ServiceKey;
 use polygraph_pgl::{DiskLoader, FileKind, Loader};
 use polygraph_plan::Environment;
 use polygraph_tls::settings::{Identity, KeyKind};
@@ -46,6 +47,16 @@ impl Environment for Machine {
             true => Ok(()),
             false => Err(format!("the workload uses TLS, but {}", polygraph_tls::MISSING)),
         }
+    }
+
+    fn kerberos(&self) -> Result<(), String> {
+        polygraph_kerberos::available()
+            .map_err(|missing| format!("the workload uses Kerberos, but {missing}"))
+    }
+
+    fn keytab(&self, path: &str) -> Result<Vec<ServiceKey>, String> {
+        let bytes = std::fs::read(path).map_err(|e| format!("cannot read {path}: {e}"))?;
+        polygraph_kerberos::keytab::read(&bytes).map_err(|e| format!("{path}: {e}"))
     }
 
     fn pem(&self, path: &str) -> Result<String, String> {

@@ -12,6 +12,7 @@ use crate::error::{ErrorCounts, ErrorKind};
 use crate::fold::{Fold, fold_fields};
 use crate::histogram::{CoarseHistogram, Histogram};
 use crate::http_version::HttpVersion;
+use crate::kerberos::KerberosStats;
 use crate::level::Level;
 use crate::miss_cause::MissCause;
 use crate::socks::SocksStats;
@@ -181,6 +182,8 @@ pub struct Block {
     pub tls: TlsStats,
     /// Connections through SOCKS proxies.
     pub socks: SocksStats,
+    /// Exchanges with a KDC.
+    pub kerberos: KerberosStats,
 }
 
 fold_fields! {
@@ -188,7 +191,7 @@ fold_fields! {
         classes, offered_hits, offered_misses, missed, hit_since_transfer_ms, miss_since_transfer_ms, false_hits, kinds, request_kinds,
         unusual_status, other_replies, custom, auth_steps, authenticated, compounds, latency, range_gen, oid_gen,
         embedded, unique, ordinals, pages, req_size, errors, verified, retried, reused, late_us, skipped_launches, conn_ttl_us, conn_uses, closes,
-        pipeline_depth, cookies, dns, continue_us, validations, versions, streams, reads, writes, tls, socks;
+        pipeline_depth, cookies, dns, continue_us, validations, versions, streams, reads, writes, tls, socks, kerberos;
         xacts, waiting, conns, established, idle, populus
     }
 }

@@ -94,21 +94,24 @@ pub enum AuthScheme {
     Digest,
     /// NTLM (MS-NLMP).
     Ntlm,
-    /// Negotiate (RFC 4559).
+    /// Negotiate with NTLM (RFC 4559).
     Negotiate,
+    /// Negotiate with Kerberos (RFC 4559).
+    Kerberos,
     /// Name and password for a SOCKS proxy (RFC 1929).
     SocksPassword,
 }
 
 impl AuthScheme {
     /// Number of schemes.
-    pub const COUNT: usize = 5;
+    pub const COUNT: usize = 6;
     /// All schemes in the order of their indices.
     pub const ALL: [AuthScheme; AuthScheme::COUNT] = [
         AuthScheme::Basic,
         AuthScheme::Digest,
         AuthScheme::Ntlm,
         AuthScheme::Negotiate,
+        AuthScheme::Kerberos,
         AuthScheme::SocksPassword,
     ];
 
@@ -119,6 +122,7 @@ impl AuthScheme {
             AuthScheme::Digest => "digest",
             AuthScheme::Ntlm => "ntlm",
             AuthScheme::Negotiate => "negotiate",
+            AuthScheme::Kerberos => "kerberos",
             AuthScheme::SocksPassword => "socks.userpass",
         }
     }

@@ -48,6 +48,8 @@ pub enum Nature {
     Slow,
     /// The name server that robots query gave no usable answer.
     Names,
+    /// The key distribution centre (KDC) that robots ask for tickets gave none.
+    Tickets,
     /// The network between the hosts failed.
     Network,
     /// The bench or its configuration is at fault.
@@ -64,6 +66,7 @@ impl Nature {
             Nature::Access => "access",
             Nature::Slow => "slow",
             Nature::Names => "names",
+            Nature::Tickets => "tickets",
             Nature::Network => "network",
             Nature::Bench => "bench",
         }
@@ -173,7 +176,7 @@ impl ErrorKind {
                     | K::BadTagUrl
             ),
             Nature::Access => matches!(self, K::ProxyAuthIgnored | K::OriginAuthIgnored),
-            Nature::Slow | Nature::Names | Nature::Network | Nature::Bench => false,
+            Nature::Slow | Nature::Names | Nature::Tickets | Nature::Network | Nature::Bench => false,
         }
     }
 

@@ -26,6 +26,7 @@ mod fold;
 pub mod histogram;
 pub mod http_version;
 pub mod in_flight;
+pub mod kerberos;
 pub mod level;
 pub mod log;
 mod log_file;

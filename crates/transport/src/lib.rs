@@ -11,6 +11,7 @@
 
 mod channel;
 pub mod http3;
+pub mod kdc;
 pub mod socks;
 pub mod tls;
 pub mod tunnel;

@@ -40,6 +40,9 @@ pub struct Args {
     /// Address of a SOCKS proxy, version 5, through which all robots connect: to the proxy (--proxy), or to the servers
     #[arg(long, value_name = "HOST:PORT", value_parser = host_port, conflicts_with = "surrogate")]
     pub socks_proxy: Option<String>,
+    /// Whether the SOCKS proxy gets the names of servers and resolves them; otherwise robots resolve names, and it gets addresses
+    #[arg(long, value_name = "yes|no", value_parser = yes_no, requires = "socks_proxy")]
+    pub socks_names: Option<bool>,
     /// Address of the origin server
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080", value_parser = host_port, conflicts_with = "config")]
     pub origin: String,
@@ -159,7 +162,7 @@ impl Args {
         if let Some(mut test) = self.workload.test(settings.global_seed, true)? {
             self.robots.device_tls.apply(&mut test)?;
             path.apply(&mut test)?;
-            apply_socks(self.socks_proxy.as_deref(), &mut test)?;
+            apply_socks(self.socks_proxy.as_deref(), self.socks_names, &mut test)?;
             return Ok(test);
         }
         let parts = TestParts {
@@ -174,7 +177,7 @@ impl Args {
             schedule: Schedule::classic(self.common.goal.unwrap_or_default(), self.cool_phase.0),
         };
         let mut test = make_test::of_options(&self.robots, &self.common, settings.global_seed, parts)?;
-        apply_socks(self.socks_proxy.as_deref(), &mut test)?;
+        apply_socks(self.socks_proxy.as_deref(), self.socks_names, &mut test)?;
         Ok(test)
     }
 }

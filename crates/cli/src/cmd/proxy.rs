@@ -67,11 +67,14 @@ pub struct Args {
     service: ServiceOptions,
     /// Require authentication with this scheme: basic, digest (MD5), digest-sha256, ntlm or negotiate; several, separated by commas,
     /// are offered in this order
-    #[arg(long, value_name = "SCHEME", value_parser = scheme, value_delimiter = ',', requires = "user", help_heading = "Users")]
+    #[arg(long, value_name = "SCHEME", value_parser = scheme, value_delimiter = ',', help_heading = "Users")]
     auth: Vec<Scheme>,
     /// User with access; repeatable
     #[arg(long, value_name = "NAME:PASSWORD", value_parser = credentials, requires = "auth", help_heading = "Users")]
     user: Vec<(String, String)>,
+    /// File with the keys of the service in Kerberos (a keytab): `negotiate` accepts tickets besides NTLM
+    #[arg(long, value_name = "FILE", requires = "auth", help_heading = "Users")]
+    keytab: Option<PathBuf>,
     /// Authentication realm
     #[arg(long, value_name = "TEXT", default_value = "polygraph", requires = "auth", help_heading = "Users")]
     realm: String,
@@ -112,6 +115,36 @@ fn tls(made: bool, certificate: Option<&Path>) -> Result<Option<ServerTls>, Fail
     Ok(made.map_err(|e| Failure::usage(format!("--tls: {e}")))?.map(|(_, server)| server))
 }
 
+/// Access control, if the user wants any.
+fn access(
+    schemes: Vec<Scheme>,
+    realm: &str,
+    users: Vec<(String, String)>,
+    keytab: Option<&Path>,
+) -> Result<Option<Access>, Failure> {
+    if schemes.is_empty() {
+        return Ok(None);
+    }
+    if users.is_empty() && keytab.is_none() {
+        return Err(Failure::usage(
+            "--auth: nobody would have access: name users with --user, or a --keytab",
+        ));
+    }
+    let mut access = Access::new(schemes, realm, users);
+    if let Some(path) = keytab {
+        if !access.schemes.contains(&Scheme::Negotiate) {
+            return Err(Failure::usage(
+                "--keytab: tickets come by the scheme negotiate, which --auth does not name",
+            ));
+        }
+        polygraph_kerberos::available().map_err(|missing| Failure::usage(format!("--keytab: {missing}")))?;
+        let problem = |text: String| Failure::usage(format!("--keytab {}: {text}", path.display()));
+        let bytes = std::fs::read(path).map_err(|e| problem(e.to_string()))?;
+        access.keys = polygraph_kerberos::keytab::read(&bytes).map_err(|e| problem(e.to_string()))?;
+    }
+    Ok(Some(access))
+}
+
 /// Runs the proxy until it is stopped.
 pub fn run(args: Args) -> Done {
     let descriptors = limits::raise_descriptor_limit();
@@ -128,7 +161,7 @@ pub fn run(args: Args) -> Done {
             .map_or(limits::connection_limit(descriptors) / 2, |limit| limit as usize),
         tls: tls(args.tls, args.cert.as_deref())?,
         origins: args.origin,
-        access: (!args.auth.is_empty()).then(|| Access::new(args.auth, &args.realm, args.user)),
+        access: access(args.auth, &args.realm, args.user, args.keytab.as_deref())?,
         service: args.service.into(),
         faults: args.fault,
         ..ProxyConfig::default()

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::fleet::run::{FleetResult, FleetTest};
 use crate::exit::{self, Done};
 use crate::options::make_test::{DevicePath, apply_socks};
-use crate::options::values::{host_port, optional_time, prediction_model, resolve};
+use crate::options::values::{host_port, optional_time, prediction_model, resolve, yes_no};
 use crate::options::{
     BenchOptions, DeviceOptions, ExpectOptions, FleetOptions, LiveOptions, Optional, WorkingSetOptions,
 };
@@ -64,6 +64,9 @@ pub struct RunOptions {
     /// Address of a SOCKS proxy, version 5, through which all robots connect: to the proxy (--proxy), or to the servers
     #[arg(long, value_name = "HOST:PORT", value_parser = host_port)]
     socks_proxy: Option<String>,
+    /// Whether the SOCKS proxy gets the names of servers and resolves them; otherwise robots resolve names, and it gets addresses
+    #[arg(long, value_name = "yes|no", value_parser = yes_no, requires = "socks_proxy")]
+    socks_names: Option<bool>,
     /// Length of the cool-down after the measurement, over which the load falls to zero
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = optional_time, conflicts_with = "config")]
     cool_phase: Optional<f64>,
@@ -110,7 +113,7 @@ fn name_server(text: &str) -> Result<NameServer, String> {
 
 /// Options that a run with a fleet does not have: they are about a device or processes that this process starts. Those of clients and
 /// servers are passed on with --client_opt and --server_opt.
-const WITHOUT_FLEET: [&str; 54] = [
+const WITHOUT_FLEET: [&str; 55] = [
     "accept_foreign_msgs",
     "addresses",
     "cool_phase",
@@ -153,6 +156,7 @@ const WITHOUT_FLEET: [&str; 54] = [
     "req_rate",
     "robots",
     "settle_time",
+    "socks_names",
     "socks_proxy",
     "stats_cycle",
     "store_working_set",
@@ -221,7 +225,7 @@ impl RunOptions {
         bench.without_surrogate = self.surrogate.as_ref().map(|_| bench.test.clone());
         DevicePath { proxy: self.proxy.as_deref(), surrogate: self.surrogate.as_deref() }
             .apply(&mut bench.test)?;
-        apply_socks(self.socks_proxy.as_deref(), &mut bench.test)?;
+        apply_socks(self.socks_proxy.as_deref(), self.socks_names, &mut bench.test)?;
         let choice = match &self.dns {
             None => None,
             Some(NameServer::BuiltIn) => Some(NameServerChoice::BuiltIn),

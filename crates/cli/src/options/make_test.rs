@@ -92,7 +92,9 @@ pub fn of_options(
     let robots_use_tls = common.uses_tls() || device_tls.device_tls == Some(true);
     let tls = robots_use_tls.then(|| plain(global_seed)).transpose()?;
     let (client_tls, server_tls) = tls.unzip();
-    let robots = Profile { proxies, tls: client_tls.map(Selector::only).unwrap_or_default(), ..robots };
+    let proxy_names = parts.proxy.iter().map(|proxy| host_of(proxy).to_owned()).collect();
+    let robots =
+        Profile { proxies, proxy_names, tls: client_tls.map(Selector::only).unwrap_or_default(), ..robots };
     let origin = parts.origin.map(|authority| {
         // A proxy resolves the origin's name, which this host need not know.
         let addresses = match parts.proxy {
@@ -230,23 +232,32 @@ impl DevicePath<'_> {
             return Err(Failure::usage(format!("the workload names a proxy: leave out {option}")));
         }
         match self.proxy {
-            Some(_) => test.through_proxies(&[device]),
+            Some(proxy) => {
+                test.through_proxies(&[device]);
+                test.name_proxy(host_of(proxy));
+            }
             None => test.through_surrogate(device),
         }
         Ok(())
     }
 }
 
-/// Makes the robots of a test connect through a SOCKS proxy, `host:port`, if there is one.
+/// The host of `host:port`, without the brackets of an address.
+fn host_of(text: &str) -> &str {
+    let host = text.rsplit_once(':').map_or(text, |(host, _)| host);
+    host.trim_matches(['[', ']'])
+}
+
+/// Makes the robots of a test connect through a SOCKS proxy, `host:port`, if there is one. It gets `names` or addresses.
 ///
 /// # Errors
 /// If the workload names SOCKS proxies, or the name of the proxy cannot be resolved.
-pub fn apply_socks(proxy: Option<&str>, test: &mut Test) -> Result<(), Failure> {
+pub fn apply_socks(proxy: Option<&str>, names: Option<bool>, test: &mut Test) -> Result<(), Failure> {
     let Some(proxy) = proxy else { return Ok(()) };
     if test.robots.iter().any(|profile| profile.socks.is_some()) {
         return Err(Failure::usage("the workload names a SOCKS proxy: leave out --socks_proxy"));
     }
-    test.through_socks(&[resolve(proxy)?]);
+    test.through_socks(&[resolve(proxy)?], names.unwrap_or(false));
     Ok(())
 }
 

@@ -226,3 +226,102 @@ fn robots_shake_hands_with_squid() {
         check_handshakes(&done, &figures, scheme);
     }
 }
+
+/// Squid with one of its own helpers, which reads the users of a file.
+fn squid_with_users(sandbox: &Sandbox, scheme: &str) -> (Running, u16) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let port = free_port();
+    let (helper, users) = match scheme {
+        "basic" => {
+            let made =
+                Command::new("openssl").args(["passwd", "-apr1", "secret"]).output().expect("openssl runs");
+            ("basic_ncsa_auth", format!("joe:{}", String::from_utf8(made.stdout).unwrap()))
+        }
+        _ => ("digest_file_auth", "joe:secret\n".to_owned()),
+    };
+    sandbox.write("users", &users);
+    // Squid gives up its rights.
+    for (name, mode) in [(".", 0o755), ("users", 0o644)] {
+        let permissions = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(sandbox.path().join(name), permissions).unwrap();
+    }
+    let users = sandbox.path().join("users");
+    let lines = [
+        format!("http_port 127.0.0.1:{port}"),
+        format!("auth_param {scheme} program /usr/lib/squid/{helper} {}", users.display()),
+        format!("auth_param {scheme} children 4 startup=1 idle=1"),
+        format!("auth_param {scheme} realm bench"),
+        "acl known proxy_auth REQUIRED".to_owned(),
+        "http_access allow known".to_owned(),
+        "http_access deny all".to_owned(),
+        "cache_mem 16 MB".to_owned(),
+        "access_log none".to_owned(),
+        "cache_log /dev/null".to_owned(),
+        "pid_filename none".to_owned(),
+        "coredump_dir /".to_owned(),
+        "shutdown_lifetime 1 second".to_owned(),
+    ];
+    sandbox.write("squid.conf", &(lines.join("\n") + "\n"));
+    let squid = sandbox.start_program("squid", &format!("-N -n users{port} -f squid.conf"));
+    wait_for_listener(port);
+    (squid, port)
+}
+
+/// A workload with TLS, for robots that need a tunnel.
+fn write_tunneled(sandbox: &Sandbox, robot: &str) {
+    write_workload(sandbox, &format!("{robot} ssl_wraps = [ W ];"), "ssl_wraps = [ W ];");
+    sandbox.write("auth.pg", &format!("SslWrap W;\n{}", sandbox.read("auth.pg")));
+}
+
+/// All transactions went through tunnels that a proxy opened for known users.
+fn check_tunnels(done: &Done, figures: &HashMap<String, f64>, scheme: &str) {
+    assert_eq!(figures["err_xact.count"], 0.0, "{scheme}: {done:?}");
+    let ended = figures["ok_xact.count"];
+    assert!(ended > 200.0 && figures["tunneled.rptm.count"] == ended, "{scheme}: {done:?}");
+    assert_eq!(figures[&format!("auth.ed.{scheme}.rptm.count")], ended, "{scheme}: {done:?}");
+    assert!(figures[&format!("auth.ing.{scheme}.rptm.count")] >= 5.0, "{scheme}: {done:?}");
+    assert!(figures["connect.rptm.count"] >= ended / 20.0, "{scheme}: {done:?}");
+}
+
+#[test]
+fn tunnels_open_for_known_robots() {
+    let joe = "credentials = [ \"joe:secret\" ];";
+    for scheme in ["basic", "digest"] {
+        let sandbox = Sandbox::new();
+        let (_squid, port) = squid_with_users(&sandbox, scheme);
+        write_tunneled(&sandbox, joe);
+        let (done, figures) = run(&sandbox, &format!("--preflight no --proxy 127.0.0.1:{port}"));
+        check_tunnels(&done, &figures, scheme);
+    }
+    let sandbox = Sandbox::new();
+    let (_squid, port) = squid(&sandbox, "ntlm");
+    write_tunneled(&sandbox, USERS);
+    let (done, figures) = run(&sandbox, &format!("--preflight no --proxy 127.0.0.1:{port}"));
+    check_tunnels(&done, &figures, "ntlm");
+    for scheme in ["negotiate", "digest-sha256"] {
+        let sandbox = Sandbox::new();
+        let (_proxy, port) = proxy(&sandbox, &format!("--auth {scheme} --user joe:secret"));
+        write_tunneled(&sandbox, joe);
+        let (done, figures) = run(&sandbox, &format!("--preflight no --proxy 127.0.0.1:{port}"));
+        check_tunnels(&done, &figures, scheme.trim_end_matches("-sha256"));
+    }
+}
+
+#[test]
+fn tunnels_stay_closed_for_others() {
+    for (robot, name) in [("", "proxy_credentials"), ("credentials = [ \"joe:other\" ];", "proxy_auth_again")]
+    {
+        let sandbox = Sandbox::new();
+        let (_proxy, port) = proxy(&sandbox, "--auth ntlm,basic --user joe:secret");
+        write_tunneled(&sandbox, robot);
+        let (done, figures) = run(&sandbox, &format!("--preflight no --proxy 127.0.0.1:{port}"));
+        assert!(figures[&format!("errors.{name}.count")] > 50.0, "{name}: {done:?}");
+        assert_eq!(figures["ok_xact.count"], 0.0, "{name}: {done:?}");
+    }
+    let sandbox = Sandbox::new();
+    let (_proxy, port) = proxy(&sandbox, "--auth basic --user joe:secret");
+    write_tunneled(&sandbox, "credentials = [ \"joe:secret\" ]; auth_error = 100%;");
+    let (done, figures) = run(&sandbox, &format!("--preflight no --proxy 127.0.0.1:{port}"));
+    assert_eq!(figures["err_xact.count"], 0.0, "{done:?}");
+    assert!(figures["auth.ing.rptm.count"] > 50.0 && figures["basic.rptm.count"] == 0.0, "{done:?}");
+}

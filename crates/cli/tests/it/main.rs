@@ -23,6 +23,7 @@ mod fleet;
 mod fleet_lab;
 mod fleet_ssh;
 mod interop;
+mod kerberos;
 mod lab;
 mod limits;
 mod logs;

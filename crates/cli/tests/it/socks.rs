@@ -109,6 +109,53 @@ fn socks_proxies_lead_to_http_proxies() {
 }
 
 #[test]
+fn socks_proxies_resolve_names() {
+    type Start = fn(&Sandbox) -> (Running, u16);
+    let proxies: [(&str, Start); 2] =
+        [("microsocks", |sandbox| microsocks(sandbox, "")), ("dante", |sandbox| dante(sandbox, "pass"))];
+    for (name, start) in proxies {
+        let sandbox = Sandbox::new();
+        let (_proxy, socks) = start(&sandbox);
+        let port =
+            write_workload(&sandbox, &format!("socks_proxies = ['127.0.0.1:{socks}']; socks_names = true;"));
+        let map = format!("AddrMap M = {{ names = [ 'localhost:{port}' ]; addresses = S.addresses; }};");
+        let text = sandbox
+            .read("socks.pg")
+            .replace("use(S, R);", &format!("{map} use(M); R.origins = M.names; use(S, R);"));
+        sandbox.write("socks.pg", &text);
+        let (done, figures) = run(&sandbox, "--no_proxy --preflight no");
+        assert_eq!(figures["err_xact.count"], 0.0, "{name}: {done:?}");
+        let ended = figures["ok_xact.count"];
+        assert!(ended > 400.0 && figures["socks.size.count"] == ended, "{name}: {done:?}");
+        assert!(figures["socks.open.count"] >= ended / 8.0, "{name}: {done:?}");
+        // Nobody has this name.
+        sandbox.write("socks.pg", &text.replace("localhost:", "unknown.invalid:"));
+        let (figures, told) = {
+            let runs = "--no_proxy --preflight no --out unknown";
+            sandbox.polygraph(&format!("run --config socks.pg {runs}"));
+            let log = sandbox.path().join("unknown/client.log");
+            (sandbox.lx("", &log).0, sandbox.polygraph(&format!("lr {}", log.display())).out)
+        };
+        assert!(figures["errors.count"] > 5.0 && figures["ok_xact.count"] == 0.0, "{name}: {told}");
+        assert!(told.contains("unknown.invalid"), "{name}: {told}");
+    }
+}
+
+#[test]
+fn socks_proxies_resolve_the_names_of_http_proxies() {
+    let sandbox = Sandbox::new();
+    let (mut socks, at) = microsocks(&sandbox, "");
+    let mut proxy = sandbox.start("proxy --listen 127.0.0.1:0");
+    let port = proxy.port("proxy at");
+    write_workload(&sandbox, "");
+    let words = format!("--proxy localhost:{port} --socks_proxy 127.0.0.1:{at} --socks_names yes");
+    let (done, figures) = run(&sandbox, &words);
+    assert_eq!(figures["err_xact.count"], 0.0, "{done:?}");
+    assert!(figures["hit.rptm.count"] > 50.0, "{done:?}");
+    socks.wait_for(&format!("connected to localhost:{port}"));
+}
+
+#[test]
 fn a_share_of_the_robots_uses_socks_proxies() {
     let sandbox = Sandbox::new();
     let (_proxy, port) = microsocks(&sandbox, "");

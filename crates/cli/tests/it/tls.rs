@@ -118,3 +118,56 @@ fn certificates_of_a_workload_are_accepted() {
         .polygraph(&format!("lx --objects ssl.issuer.tbl {}", sandbox.result().join("client.log").display()));
     assert!(report.out.contains("Polygraph CA"), "{report:?}");
 }
+
+/// A server that is no part of the test, and a workload whose robots request its URLs.
+#[test]
+fn foreign_urls_may_be_https() {
+    let sandbox = Sandbox::new();
+    let port = free_port();
+    sandbox.write(
+        "foreign.pg",
+        &format!(
+            "Content C = {{ size = exp(1KB); cachable = 80%; }}; SslWrap W;
+             Server S = {{ contents = [ C ]; addresses = ['127.0.0.1:{port}']; ssl_wraps = [ W ]; }};
+             Robot R = {{ origins = S.addresses; addresses = ['127.0.0.1']; ssl_wraps = [ W ]; }};
+             Phase p = {{ name = \"p\"; goal.duration = 10min; }}; schedule(p); use(S, R);"
+        ),
+    );
+    let mut other = sandbox.start("server --config foreign.pg --ign_urls yes --accept_foreign_msgs yes");
+    other.wait_for(&port.to_string());
+    sandbox.write("trace", &format!("https://127.0.0.1:{port}/a/b\nhttps://127.0.0.1:{port}/c?d\n"));
+    let here = free_port();
+    sandbox.write(
+        "tls.pg",
+        &format!(
+            "Content C = {{ size = exp(1KB); cachable = 80%; }}; SslWrap W;
+             Server S = {{ contents = [ C ]; addresses = ['127.0.0.1:{here}']; pconn_use_lmt = const(20); ssl_wraps = [ W ]; }};
+             Robot R = {{ origins = S.addresses; addresses = ['127.0.0.1' ** 5]; req_rate = 20/sec; recurrence = 50%;
+                 pop_model.pop_distr = popUnif(); pconn_use_lmt = const(20); ssl_wraps = [ W ];
+                 interests = [ \"foreign\": 50%, \"public\" ]; foreign_trace = \"trace\"; }};
+             Phase p = {{ name = \"p\"; goal.duration = 4sec; }}; schedule(p); use(S, R);"
+        ),
+    );
+    let mut proxy = sandbox.start("proxy --listen 127.0.0.1:0");
+    let through = format!("--proxy 127.0.0.1:{}", proxy.port("proxy at"));
+    for (way, out) in [("--no_proxy", "direct"), (through.as_str(), "tunnel")] {
+        let done = sandbox.polygraph(&format!("run --config tls.pg --preflight no {way} --out {out}"));
+        let (figures, _) = sandbox.lx("", sandbox.path().join(out).join("client.log"));
+        let ended = figures["ok_xact.count"];
+        assert_eq!(figures["err_xact.count"], 0.0, "{out}: {done:?}");
+        // Foreign requests use TLS, too, and through a proxy, they use its tunnels.
+        assert!(ended > 200.0 && figures["ssl.rptm.count"] == ended, "{out}: {done:?}");
+        assert_eq!(
+            figures["tunneled.rptm.count"],
+            if out == "tunnel" { ended } else { 0.0 },
+            "{out}: {done:?}"
+        );
+        assert!(figures["oid_gen.new_foreign.count"] > 50.0, "{out}: {done:?}");
+    }
+    let text = sandbox
+        .read("tls.pg")
+        .replace("pconn_use_lmt = const(20); ssl_wraps = [ W ];\n                 interests", "interests");
+    sandbox.write("tls.pg", &text);
+    let done = sandbox.polygraph("check tls.pg");
+    assert!(format!("{done:?}").contains("ssl_wraps"), "{done:?}");
+}

@@ -3,6 +3,10 @@
 
 use std::sync::Arc;
 
+use polygraph_kerberos::Fresh;
+use polygraph_kerberos::login::{Login, LoginStep, is_request};
+use polygraph_kerberos::service::{self, ServiceKey};
+use polygraph_kerberos::{CipherKey, EncryptionType, Moment, Principal, error_code, keytab};
 use polygraph_origin::names::ServerNames;
 use polygraph_origin::request::{Request, RequestReader};
 use polygraph_origin::settings::{OriginConfig, ServerProfile};
@@ -28,7 +32,7 @@ use polygraph_wire::{BodyReader, Framing, checksum, coding, date, foreign, uri, 
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 14] = [
     ("request", request),
     ("reply", reply),
     ("url", url),
@@ -39,6 +43,7 @@ pub const TARGETS: [Target; 13] = [
     ("cookie", cookie),
     ("auth", auth),
     ("handshake", handshake),
+    ("kerberos", kerberos),
     ("socks", socks),
     ("markup", markup),
     ("fields", fields),
@@ -310,6 +315,32 @@ pub fn handshake(data: &[u8]) {
             ask(&field).is_err() && ask(&first).is_err() && ask(&field).is_err(),
             "nobody knows the password"
         );
+    }
+}
+
+/// Kerberos: replies of a KDC for a client, tokens for a service, and keytabs.
+pub fn kerberos(data: &[u8]) {
+    let key = |byte| CipherKey::new(EncryptionType::Aes128Sha1, &[byte; 16]).expect("16 bytes are a key");
+    let fresh = Fresh { random: [1; 16], now: Moment::of_millis(1_700_000_000_000, 0) };
+    let (mut login, first) = Login::begin(Principal::user("joe"), "R", fresh);
+    assert!(is_request(&first));
+    for _ in 0..2 {
+        match login.read(data) {
+            // What data asks for would take long to compute.
+            Ok(LoginStep::Prove(_)) => {
+                assert!(login.prove(&key(1), fresh).is_ok_and(|message| is_request(&message)))
+            }
+            Ok(LoginStep::Granted(_)) => {
+                assert!(login.finish(data, &key(1)).is_err(), "nobody knows the key")
+            }
+            Err(_) => {}
+        }
+    }
+    std::hint::black_box(error_code(data));
+    let keys = [ServiceKey { name: "HTTP/a@R".to_owned(), version: 1, key: key(2) }];
+    assert!(service::check(data, &keys, [3; 16], fresh.now).is_err(), "nobody knows the key");
+    if let Ok(keys) = keytab::read(data) {
+        assert_eq!(keytab::read(&keytab::write(&keys)).map(|again| again.len()), Ok(keys.len()));
     }
 }
 

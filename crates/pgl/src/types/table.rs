@@ -109,6 +109,8 @@ macro_rules! record_table {
             socks_prob: Option<f64>,
             /// Share (0..1) of the robots with a SOCKS proxy that use the HTTP or FTP proxy through it.
             socks_chaining_prob: f64 = Default::Float(0.0),
+            /// Whether SOCKS proxies get the names of servers and proxies, and resolve them; otherwise robots resolve names.
+            socks_names: bool = Default::Bool(false),
             /// Sticky probability (0..1) of passive FTP.
             passive_ftp: f64 = Default::Float(1.0),
             /// How names are resolved; required if an origin is a name that no AddrMap of the test has.
@@ -119,7 +121,7 @@ macro_rules! record_table {
             auth_error: f64 = Default::Float(0.0),
             /// Share of Negotiate challenges answered with SPNEGO; undefined: all.
             spnego_auth_ratio: Option<f64>,
-            /// Enables Kerberos.
+            /// Answer `Negotiate` with tickets of Kerberos instead of NTLM. The users are those of credentials.
             kerberos_wrap: Option<Box<KerberosWrap>> = Default::Undef,
             /// Access decisions that the robot expects.
             acl: Option<Box<Acl>>,
@@ -163,6 +165,8 @@ macro_rules! record_table {
             req_body_allowed: f64 = Default::Float(1.0),
             /// Schemes of authentication that the server offers, in this order: `basic`, `digest`, `digest-sha256`, `ntlm`, `negotiate`; empty: it demands none. The credentials of all robots have access.
             auth_schemes: Vec<String>,
+            /// File with the keys of the server's service in Kerberos (a keytab). With it, `negotiate` of auth_schemes accepts tickets of Kerberos besides NTLM.
+            keytab: Option<String>,
         }
 
         /// A proxy in the test: its addresses and TLS settings.
@@ -333,16 +337,18 @@ macro_rules! record_table {
 
         /// Kerberos settings of a robot.
         KerberosWrap {
-            /// The realm; required.
+            /// The realm of users and services, usually in capital letters; required.
             realm: Option<String>,
-            /// Key distribution centres over TCP and UDP; excludes servers_tcp and servers_udp.
+            /// Key distribution centres over UDP and, for what does not fit a datagram, TCP; excludes servers_tcp and servers_udp.
             servers: Vec<Addr>,
-            /// Key distribution centres over TCP.
+            /// Key distribution centres over TCP; asked in their order after those over UDP. The default port is 88.
             servers_tcp: Vec<Addr>,
             /// Key distribution centres over UDP.
             servers_udp: Vec<Addr>,
-            /// Time limit per exchange.
+            /// Time limit for each message to a server; undefined: 5 seconds.
             timeout: Option<Time>,
+            /// Principal of the proxies; undefined: `HTTP/` and the host of the robot's proxy as the workload or the command line names it.
+            service: Option<String>,
         }
 
         /// Access decisions that a robot expects of a proxy.

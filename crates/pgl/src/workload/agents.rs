@@ -279,6 +279,10 @@ fn proxies(robot: &Robot, used: &UsedRecord, workload: &Workload, checks: &mut C
         let text = "a share of robots uses SOCKS proxies, but there are none";
         checks.missing(Code::RobotIncomplete, used, "socks_prob", "socks_proxies", text);
     }
+    if robot.socks_names && robot.socks_proxies.is_empty() {
+        let text = "SOCKS proxies resolve names, but there are none";
+        checks.missing(Code::RobotIncomplete, used, "socks_names", "socks_proxies", text);
+    }
     if robot.socks_chaining_prob > 0.0 && (robot.socks_proxies.is_empty() || robot.http_proxies.is_empty()) {
         let text = "chaining of proxies needs both SOCKS and HTTP proxies";
         checks.missing(Code::RobotIncomplete, used, "socks_chaining_prob", "socks_proxies", text);
@@ -389,6 +393,10 @@ pub fn server(server: &Server, used: &UsedRecord, checks: &mut Checks<'_>) {
     checks.words(used, "protocol", &server.protocol, PROTOCOLS);
     let schemes: Vec<&String> = server.auth_schemes.iter().collect();
     checks.listed_words(used, "auth_schemes", &schemes, AUTH_SCHEMES);
+    if server.keytab.is_some() && !schemes.iter().any(|scheme| scheme.eq_ignore_ascii_case("negotiate")) {
+        let text = "the server has a keytab, but does not offer `negotiate`, the scheme of Kerberos";
+        checks.missing(Incomplete, used, "keytab", "auth_schemes", text);
+    }
     for (field, value) in
         [("cookie_set_prob", server.cookie_set_prob), ("req_body_allowed", server.req_body_allowed)]
     {

@@ -78,6 +78,16 @@ pub fn of_robot(robot: &Robot, used: &UsedRecord, checks: &mut Checks<'_>) {
         if wrap.timeout.is_none() {
             advise(checks, "kerberos_wrap", "Kerberos has no timeout");
         }
+        if robot.credentials.is_empty() {
+            bad(checks, "kerberos_wrap", "Kerberos needs users: the robot has no `credentials`");
+        }
+        if wrap.service.as_ref().is_some_and(|service| service.is_empty() || service.contains('@')) {
+            bad(
+                checks,
+                "kerberos_wrap",
+                "`service` must be like \"HTTP/proxy.example.com\", without a realm",
+            );
+        }
     }
     super::content::headers(
         &robot.agent.http_headers,

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use polygraph_addr::expand;
+use polygraph_kerberos::service::ServiceKey;
 use polygraph_pgl::{MemoryLoader, Options, compile};
 use polygraph_traffic::Seed;
 use polygraph_traffic::files::Files;
@@ -34,6 +35,12 @@ impl Environment for Nothing {
         Err("none".to_owned())
     }
     fn tls(&self) -> Result<(), String> {
+        Err("none".to_owned())
+    }
+    fn kerberos(&self) -> Result<(), String> {
+        Err("none".to_owned())
+    }
+    fn keytab(&self, _: &str) -> Result<Vec<ServiceKey>, String> {
         Err("none".to_owned())
     }
     fn pem(&self, _: &str) -> Result<String, String> {

@@ -27,6 +27,7 @@ use std::sync::Arc;
 
 pub use self::tls::plain_tls;
 use polygraph_addr::Addr;
+use polygraph_kerberos::service::ServiceKey;
 use polygraph_multiplex::Http2Settings;
 use polygraph_pgl::types::{
     Agent, Distribution, DrawnType, HeaderChoice as PglHeaderChoice, Selector as PglSelector,
@@ -99,6 +100,18 @@ pub trait Environment {
     /// # Errors
     /// If this program was built without TLS.
     fn tls(&self) -> Result<(), String>;
+
+    /// Whether Kerberos can be used.
+    ///
+    /// # Errors
+    /// If this program was built without Kerberos.
+    fn kerberos(&self) -> Result<(), String>;
+
+    /// The keys in a keytab.
+    ///
+    /// # Errors
+    /// If it cannot be read, or has no usable keys.
+    fn keytab(&self, path: &str) -> Result<Vec<ServiceKey>, String>;
 
     /// The text of a file with certificates and keys.
     ///

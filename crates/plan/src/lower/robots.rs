@@ -6,7 +6,7 @@ use std::sync::Arc;
 use polygraph_link::nanos;
 use polygraph_pgl::Workload;
 use polygraph_pgl::types::{DnsResolver, Robot, Session as PglSession};
-use polygraph_robot::settings::{Dns, Expect, Load, Profile, Session, Socks};
+use polygraph_robot::settings::{Dns, Expect, Kerberos, Load, Profile, Session, Socks};
 use polygraph_traffic::{Behavior, Distr, Method, RequestKind, Selector};
 use polygraph_wire::markup::LinkTags;
 use polygraph_wire::socks::MAX_TEXT;
@@ -25,6 +25,8 @@ const DNS_PORT: u16 = 53;
 const SOCKS_PORT: u16 = 1080;
 /// The default timeout of name servers, in seconds.
 const DNS_TIMEOUT: f64 = 5.0;
+/// The default timeout of KDCs, in seconds.
+const KDC_TIMEOUT: f64 = 5.0;
 
 /// A kind of robots.
 ///
@@ -39,7 +41,7 @@ pub fn profile(
     let default = Robot::default();
     agent(&robot.agent, found);
     only_defaults!(found, "Robot", robot, default, [
-        kerberos_wrap icp_port peer_http peer_icp
+        icp_port peer_http peer_icp
     ]);
     found.no_ftp(robot.ftp_proxies == default.ftp_proxies, "`ftp_proxies` of a Robot");
     found.no_ftp(robot.passive_ftp == default.passive_ftp, "`passive_ftp` of a Robot");
@@ -65,6 +67,8 @@ pub fn profile(
     let foreign = robot.interests.prob("foreign");
     let secure_proxies = secure_proxies(&proxies, workload);
     let tls = tls::of_robot(&robot.agent, workload, found);
+    let trace = trace(robot, found);
+    foreign_schemes(&trace, &proxies, !tls.is_empty(), found);
     let needs_tls = !secure_proxies.is_empty() || origins.iter().any(|&(server, _)| visible.has_tls(server));
     if needs_tls && tls.is_empty() {
         found.wrong("robots whose servers or proxies have `ssl_wraps` need `ssl_wraps` of their own");
@@ -76,10 +80,12 @@ pub fn profile(
         load: load(robot, found),
         behavior: behavior(robot, found),
         origins: Selector::weighted(origins),
+        proxy_names: robot.http_proxies.iter().map(|proxy| proxy.host.to_string()).collect(),
         proxies,
         secure_proxies,
         tls,
         socks: socks(robot, found),
+        kerberos: kerberos(robot, found),
         embed_recur: robot.embed_recur,
         container_tags: robot.container_tags.clone(),
         http_version: versions(&robot.agent),
@@ -108,7 +114,7 @@ pub fn profile(
         cookie_sender: robot.agent.cookie_sender.unwrap_or(1.0),
         cookies_keep: maybe(&robot.cookies_keep_lmt, "cookies_keep_lmt", found).unwrap_or(Distr::Const(0.0)),
         foreign,
-        trace: trace(robot, found),
+        trace,
         raw_uri_thrower: robot.raw_uri_thrower.clone(),
         dns,
         custom_scope: custom_scope(&robot.agent),
@@ -139,7 +145,22 @@ fn socks(robot: &Robot, found: &mut Lowering<'_>) -> Option<Socks> {
             "`credentials` of a Robot with `socks_proxies`: SOCKS has no room for more than {MAX_TEXT} bytes of `{shown}...`"
         ));
     }
-    Some(Socks { proxies, share, chained: robot.socks_chaining_prob })
+    Some(Socks { proxies, share, chained: robot.socks_chaining_prob, names: robot.socks_names })
+}
+
+/// Kerberos of a robot, if it uses it.
+fn kerberos(robot: &Robot, found: &mut Lowering<'_>) -> Option<Kerberos> {
+    let wrap = robot.kerberos_wrap.as_deref()?;
+    let built = found.environment.kerberos();
+    found.load(built)?;
+    let port = Some(polygraph_kerberos::PORT);
+    let both = hosts(&wrap.servers, "servers", port, found);
+    let mut tcp = hosts(&wrap.servers_tcp, "servers_tcp", port, found);
+    let mut udp = hosts(&wrap.servers_udp, "servers_udp", port, found);
+    tcp.extend(&both);
+    udp.extend(&both);
+    let timeout = nanos(wrap.timeout.map_or(KDC_TIMEOUT, |time| time.secs()));
+    Some(Kerberos { realm: wrap.realm.clone()?, udp, tcp, timeout, service: wrap.service.clone() })
 }
 
 /// A limit as a count. The checks of the language have refused negative ones.
@@ -156,6 +177,23 @@ fn trace(robot: &Robot, found: &mut Lowering<'_>) -> Arc<Vec<String>> {
     });
     // The remaining macros are replaced when a URL is requested.
     Arc::new(urls.unwrap_or_default().into_iter().map(|url| url.replace("${worker}", WORKER)).collect())
+}
+
+/// Checks whether robots can request the URLs of their trace.
+fn foreign_schemes(trace: &[String], proxies: &[SocketAddr], has_tls: bool, found: &mut Lowering<'_>) {
+    let first = |scheme: &str| {
+        let is =
+            |url: &&String| url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
+        trace.iter().find(is)
+    };
+    if let Some(url) = first("https://").filter(|_| !has_tls) {
+        found.wrong(format!(
+            "`foreign_trace` of a Robot has `{url}`: give the robots `ssl_wraps`, or leave out https URLs"
+        ));
+    }
+    if let Some(url) = first("ftp://").filter(|_| proxies.is_empty()) {
+        found.no_ftp(false, &format!("`{url}` in `foreign_trace` of a Robot without `http_proxies`"));
+    }
 }
 
 fn load(robot: &Robot, found: &mut Lowering<'_>) -> Load {

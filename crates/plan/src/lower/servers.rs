@@ -99,7 +99,12 @@ fn access(server: &Server, accounts: &Accounts, found: &mut Lowering<'_>) -> Opt
         ));
     }
     let users = accounts.list.iter().map(|account| (account.user.clone(), account.password.clone()));
-    Some(Arc::new(Access::new(schemes, "polygraph", users)))
+    let mut access = Access::new(schemes, "polygraph", users);
+    if let Some(path) = &server.keytab {
+        let keys = found.environment.kerberos().and_then(|()| found.environment.keytab(path));
+        access.keys = found.load(keys).unwrap_or_default();
+    }
+    Some(Arc::new(access))
 }
 
 /// The minor versions of HTTP/1 among those of a server.

@@ -4,12 +4,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use polygraph_link::SECOND;
+use polygraph_kerberos::service::ServiceKey;
+use polygraph_kerberos::{CipherKey, EncryptionType};
+use polygraph_link::{Nanos, SECOND};
 use polygraph_multiplex::Http2Settings;
 use polygraph_origin::settings::{Cookies, Redirects};
 use polygraph_pgl::render::Style;
 use polygraph_pgl::{DiskLoader, MemoryLoader, Options, Workload, compile};
-use polygraph_robot::settings::{Dns, Expect, Load, Profile, Rules, Session, Socks};
+use polygraph_robot::settings::{Dns, Expect, Kerberos, Load, Profile, Rules, Session, Socks};
 use polygraph_stats::HttpVersion;
 use polygraph_tls::names::Version;
 use polygraph_tls::pem;
@@ -57,6 +59,10 @@ impl Environment for Fake {
     fn trace(&self, path: &str) -> Result<Vec<String>, String> {
         match path {
             "gone" => Err("gone is gone".to_owned()),
+            "secure" | "files" => {
+                let scheme = if path == "secure" { "https" } else { "ftp" };
+                Ok(vec!["http://a/".to_owned(), format!("{scheme}://b.tst/x")])
+            }
             _ => Ok(vec![format!("http://{path}/")]),
         }
     }
@@ -70,6 +76,15 @@ impl Environment for Fake {
 
     fn tls(&self) -> Result<(), String> {
         Ok(())
+    }
+
+    fn kerberos(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn keytab(&self, path: &str) -> Result<Vec<ServiceKey>, String> {
+        let key = CipherKey::new(EncryptionType::Aes128Sha1, &[1; 16]).unwrap();
+        Ok(vec![ServiceKey { name: path.to_owned(), version: 1, key }])
     }
 
     fn pem(&self, path: &str) -> Result<String, String> {
@@ -660,10 +675,6 @@ fn what_cannot_be_run_is_named() {
         ("R.ftp_proxies = [ '10.0.0.9:1080' ];", "`ftp_proxies`"),
         ("R.passive_ftp = 50%;", "`passive_ftp`"),
         ("R.acl.allow = url =~/x/;", "`acl`"),
-        (
-            "KerberosWrap K = { realm = \"r\"; servers = [ '10.0.0.9:88' ]; timeout = 1sec; }; R.kerberos_wrap = K;",
-            "`kerberos_wrap`",
-        ),
         ("R.credentials = [ \"${target_ip}:p\" ];", "${target_ip}"),
         ("S.protocol = [ \"FTP\" ];", "FTP"),
         ("S.accept_lmt = 5;", "`accept_lmt`"),
@@ -731,7 +742,7 @@ fn tls_is_adopted() {
     through.through_proxies(&["10.0.0.9:80".parse().unwrap()]);
     assert!(through.check_http3().unwrap_err().contains("forward proxy"));
     let mut through = test.clone();
-    through.through_socks(&["10.0.0.9:1080".parse().unwrap()]);
+    through.through_socks(&["10.0.0.9:1080".parse().unwrap()], false);
     assert!(through.check_http3().unwrap_err().contains("SOCKS"));
     let mut through = test;
     through.device_tls = Some(false);
@@ -789,15 +800,57 @@ fn defaults_may_be_written_out() {
 }
 
 #[test]
+fn foreign_urls_must_be_possible() {
+    let foreign = |trace: &str, more: &str| {
+        let text = program(&format!(
+            "R.interests = [ \"foreign\": 10%, \"public\" ]; R.foreign_trace = \"{trace}\"; {more}"
+        ));
+        let shown =
+            |all: Vec<LowerError>| all.iter().map(LowerError::to_string).collect::<Vec<_>>().join("; ");
+        lower(&workload(&text), "test", Seed(1), &Fake).err().map(shown)
+    };
+    assert_eq!(foreign("plain", ""), None);
+    let why = foreign("secure", "").unwrap_or_default();
+    assert!(why.contains("`https://b.tst/x`: give the robots `ssl_wraps`"), "{why}");
+    assert_eq!(foreign("secure", "SslWrap W; R.ssl_wraps = [ W ]; S.ssl_wraps = [ W ];"), None);
+    let why = foreign("files", "").unwrap_or_default();
+    assert!(why.contains("`ftp://b.tst/x`") && why.contains("FTP is obsolete"), "{why}");
+    assert_eq!(foreign("files", "R.http_proxies = [ '10.0.0.9:3128' ];"), None);
+}
+
+#[test]
+fn kerberos_of_robots_and_servers_is_adopted() {
+    let wrap = "KerberosWrap K = { realm = \"EXAMPLE.COM\"; servers = [ '10.0.0.9', '10.0.0.10:1088' ]; timeout = 2sec; };";
+    let test = adopted(&format!(
+        "{wrap} R.kerberos_wrap = K; R.credentials = [ \"joe:x\" ]; R.http_proxies = [ '10.0.0.8:80' ]; \
+         S.auth_schemes = [ \"negotiate\" ]; S.keytab = \"web.keytab\";"
+    ));
+    let robot = &test.robots[0];
+    let kdcs = ["10.0.0.9:88", "10.0.0.10:1088"].map(|text| text.parse().unwrap()).to_vec();
+    let (udp, tcp, realm) = (kdcs.clone(), kdcs, "EXAMPLE.COM".to_owned());
+    assert_eq!(
+        robot.kerberos,
+        Some(Kerberos { realm, udp, tcp, timeout: Nanos::from_secs(2), service: None })
+    );
+    assert_eq!(robot.proxy_names, ["10.0.0.8"]);
+    let keys = &test.servers[0].farm.access.as_ref().unwrap().keys;
+    assert_eq!(keys[0].name, "web.keytab");
+    let split = "KerberosWrap K = { realm = \"R\"; servers_tcp = [ '10.0.0.9' ]; timeout = 1sec; service = \"HTTP/a\"; };";
+    let test = adopted(&format!("{split} R.kerberos_wrap = K; R.credentials = [ \"joe:x\" ];"));
+    let kerberos = test.robots[0].kerberos.as_ref().unwrap();
+    assert_eq!((kerberos.udp.len(), kerberos.tcp.len(), kerberos.service.as_deref()), (0, 1, Some("HTTP/a")));
+}
+
+#[test]
 fn socks_proxies_of_robots_are_adopted() {
     assert_eq!(robot("").socks, None);
     assert_eq!(robot("R.socks_proxies = [ '10.0.0.9' ]; R.socks_prob = 0%;").socks, None);
     let robot = robot(
         "R.socks_proxies = [ '10.0.0.9:1081', '10.0.0.10' ]; R.http_proxies = [ '10.0.0.8:80' ]; R.socks_prob = 25%; \
-         R.socks_chaining_prob = 50%;",
+         R.socks_chaining_prob = 50%; R.socks_names = true;",
     );
     let proxies = ["10.0.0.9:1081", "10.0.0.10:1080"].map(|text| text.parse().unwrap()).to_vec();
-    assert_eq!(robot.socks, Some(Socks { proxies, share: 0.25, chained: 0.5 }));
+    assert_eq!(robot.socks, Some(Socks { proxies, share: 0.25, chained: 0.5, names: true }));
     let long = format!("R.socks_proxies = [ '10.0.0.9' ]; R.credentials = [ \"joe:{}\" ];", "x".repeat(256));
     let all = lower(&workload(&program(&long)), "test", Seed(1), &Fake).unwrap_err();
     assert!(all[0].to_string().contains("no room for more than 255 bytes"), "{all:?}");

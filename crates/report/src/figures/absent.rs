@@ -1,14 +1,13 @@
 //! Names of the original's figures that do not exist here, and why.
 
 /// First parts of names, and why there are no such figures.
-pub const ABSENT: [(&str, &str); 12] = [
+pub const ABSENT: [(&str, &str); 11] = [
     ("icp", "robots do not send ICP queries"),
     ("ftp", "there is no FTP"),
     (
         "compound.connect_plus_one",
         "CONNECT belongs to the set-up of a connection: see ssl.rptm and ssl.ready_rptm",
     ),
-    ("compound.auth.kerberos", "robots do not use Kerberos"),
     ("oid_gen.need.new_prv", "robots share all objects: there are no private ones"),
     ("oid_gen.need.rep_prv", "robots share all objects: there are no private ones"),
     ("offered.hit.rptm", "offered hits take no time"),

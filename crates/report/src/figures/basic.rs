@@ -90,6 +90,7 @@ pub(super) fn dotted(table: &mut FigureTable) {
     tls::tls(table);
     detail::authentication(table);
     transactions::socks(table);
+    transactions::kerberos(table);
     detail::latency(table);
     detail::choice(table);
     errors(table);

@@ -235,6 +235,26 @@ pub(super) fn socks(t: &mut FigureTable) {
     });
 }
 
+/// Tickets of Kerberos.
+pub(super) fn kerberos(t: &mut FigureTable) {
+    use Unit::{Count, Ms};
+    t.start_section("Kerberos");
+    let what = "time of a login: all messages until a robot has a ticket-granting ticket, and the key of its password";
+    t.add_histogram("kerberos.login", what, Ms, 1e-3, |s| s.block.kerberos.login_us.clone());
+    let what =
+        "time until a robot has the ticket for a proxy or server, once it has a ticket-granting ticket";
+    t.add_histogram("kerberos.ticket", what, Ms, 1e-3, |s| s.block.kerberos.ticket_us.clone());
+    t.add_figure("kerberos.failed.count", Count, "logins and requests for tickets that failed", |s| {
+        Some(s.block.kerberos.failed as f64)
+    });
+    t.add_figure(
+        "kerberos.too_big.count",
+        Count,
+        "messages to a KDC that were sent again over TCP because the reply did not fit a datagram",
+        |s| Some(s.block.kerberos.too_big as f64),
+    );
+}
+
 /// Figures of each version of HTTP, and of the streams of multiplexed connections.
 fn versions(t: &mut FigureTable) {
     t.start_section("HTTP versions and streams");

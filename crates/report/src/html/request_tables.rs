@@ -209,7 +209,7 @@ pub fn closes(view: &View<'_>) -> Option<Table> {
     })
 }
 
-/// Reuse, streams, versions of HTTP, pipelining, name look-ups, SOCKS proxies, cookies and waits for 100 (continue).
+/// Reuse, streams, versions of HTTP, pipelining, name look-ups, SOCKS proxies, Kerberos, cookies and waits for 100 (continue).
 pub fn exchange(view: &View<'_>) -> Option<Table> {
     let scope = view.scope;
     let block = &scope.block;
@@ -302,6 +302,16 @@ pub fn exchange(view: &View<'_>) -> Option<Table> {
         format!("mean {}, {} hits", ms(figure("socks.rptm.mean")), percent(figure("socks.hit.ratio"))),
     );
     line(
+        "logins with Kerberos",
+        block.kerberos.login_us.count(),
+        format!("mean {}, p95 {}", ms(figure("kerberos.login.mean")), ms(figure("kerberos.login.p95"))),
+    );
+    line(
+        "tickets of Kerberos for services",
+        block.kerberos.ticket_us.count(),
+        format!("mean {}, p95 {}", ms(figure("kerberos.ticket.mean")), ms(figure("kerberos.ticket.p95"))),
+    );
+    line(
         "requests with cookies",
         block.cookies.sent.count(),
         format!("{} each", number(figure("cookies.sent.mean"), 2)),
@@ -323,7 +333,7 @@ pub fn exchange(view: &View<'_>) -> Option<Table> {
         format!("mean {}, p95 {}", ms(figure("100_continue.mean")), ms(figure("100_continue.p95"))),
     );
     (!rows.is_empty()).then(|| Table {
-        caption: caption("Connections, name look-ups, SOCKS and cookies", view),
+        caption: caption("Connections, name look-ups, SOCKS, Kerberos and cookies", view),
         head: columns(&["", "count", ""]),
         rows,
         ..Table::default()

@@ -15,6 +15,8 @@ pub(super) enum Blame {
     Slow,
     /// The name server.
     Names,
+    /// The key distribution centre.
+    Tickets,
     /// The network.
     Network,
     /// The bench.
@@ -22,7 +24,8 @@ pub(super) enum Blame {
 }
 
 impl Blame {
-    const ALL: [Blame; 5] = [Blame::Device, Blame::Slow, Blame::Names, Blame::Network, Blame::Bench];
+    const ALL: [Blame; 6] =
+        [Blame::Device, Blame::Slow, Blame::Names, Blame::Tickets, Blame::Network, Blame::Bench];
 }
 
 fn blame(kind: ErrorKind) -> Blame {
@@ -30,6 +33,7 @@ fn blame(kind: ErrorKind) -> Blame {
         Nature::Content | Nature::Caching | Nature::Message | Nature::Access => Blame::Device,
         Nature::Slow => Blame::Slow,
         Nature::Names => Blame::Names,
+        Nature::Tickets => Blame::Tickets,
         Nature::Network => Blame::Network,
         Nature::Bench => Blame::Bench,
     }

@@ -1,4 +1,4 @@
-//! Faults outside the client, the device and the servers: in the name server, the network or the clocks.
+//! Faults outside the client, the device and the servers: in the name server, the KDC, the network or the clocks.
 
 use polygraph_stats::ErrorKind;
 
@@ -27,6 +27,12 @@ fn led_nowhere(facts: &RunFacts) -> bool {
     let nobody_there = failed_by(&client, Blame::Slow) > 0.0;
     let nothing_came = servers.total.as_ref().is_none_or(|total| total.block.xacts.entered == 0);
     !facts.device && facts.origin_gone.is_none() && looked_up && nobody_there && nothing_came
+}
+
+/// Robots ask a key distribution centre (KDC) for tickets if devices or servers demand Kerberos.
+pub(super) fn tickets(facts: &RunFacts, found: &mut Findings) {
+    let reason = "the KDC gave no usable ticket";
+    without(facts, found, Blame::Tickets, "tickets", LimitingParty::Kdc, reason);
 }
 
 /// There was no route to the device or to a server.

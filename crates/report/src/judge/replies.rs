@@ -67,6 +67,7 @@ pub(super) fn error_goal(facts: &RunFacts, found: &mut Findings) {
         let deed = evidence.map_or(blame::OVERLOADED, blame::deed);
         match all.and_then(most_to_blame) {
             Some(Blame::Names) => found.invalid("error goal", LimitingParty::NameServer, text),
+            Some(Blame::Tickets) => found.invalid("error goal", LimitingParty::Kdc, text),
             Some(Blame::Network) => found.invalid("error goal", LimitingParty::Network, text),
             Some(Blame::Bench) => {
                 let text = format!("{text}, most of them because of the local system");

@@ -227,6 +227,16 @@ fn table() -> Vec<Rule> {
         outside::names,
     );
     add(
+        "tickets",
+        format!(
+            "more than {} of the transactions failed because the KDC that robots ask for tickets of Kerberos gave \
+             none that is usable (fewer: warning)",
+            percent(generator::RESOURCES_MAX)
+        ),
+        Invalid,
+        outside::tickets,
+    );
+    add(
         "network",
         format!(
             "more than {} of the transactions failed because the network had no route to the address (fewer: \

@@ -445,6 +445,9 @@ fn errors_of_names_and_networks_are_not_the_devices() {
     for (kind, party) in [
         (ErrorKind::DnsTimeout, "INVALID (name server)"),
         (ErrorKind::DnsNoName, "INVALID (name server)"),
+        (ErrorKind::KdcTimeout, "INVALID (KDC)"),
+        (ErrorKind::KerberosPassword, "INVALID (KDC)"),
+        (ErrorKind::KerberosClock, "INVALID (KDC)"),
         (ErrorKind::Unreachable, "INVALID (network)"),
     ] {
         let run = Run { error: Some((10, kind)), ..Run::default() };
@@ -452,13 +455,17 @@ fn errors_of_names_and_networks_are_not_the_devices() {
         let few = Run { error: Some((2500, kind)), ..Run::default() };
         assert_eq!(fold(&few.logs()).unwrap().verdict.outcome, VerdictOutcome::Valid, "{kind:?}");
     }
-    let given_up = Run {
-        error: Some((1, ErrorKind::DnsTimeout)),
-        end: Some(EndReason::ErrorGoal { phase: "meas".into() }),
-        stop_at: Some(12.0),
-        ..Run::default()
-    };
-    assert_eq!(verdict(&given_up.logs()).0, "INVALID (name server)");
+    for (kind, party) in
+        [(ErrorKind::DnsTimeout, "INVALID (name server)"), (ErrorKind::KdcAllFailed, "INVALID (KDC)")]
+    {
+        let given_up = Run {
+            error: Some((1, kind)),
+            end: Some(EndReason::ErrorGoal { phase: "meas".into() }),
+            stop_at: Some(12.0),
+            ..Run::default()
+        };
+        assert_eq!(verdict(&given_up.logs()).0, party);
+    }
 }
 
 #[test]

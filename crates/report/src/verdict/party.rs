@@ -11,6 +11,8 @@ pub enum LimitingParty {
     Server,
     /// The name server that robots query.
     NameServer,
+    /// The key distribution centre (KDC) that robots ask for tickets.
+    Kdc,
     /// A host of the bench: its clock, ports, descriptors, memory or processors.
     Host,
     /// The network between client, device and servers.
@@ -27,6 +29,7 @@ impl LimitingParty {
             LimitingParty::Client => "client",
             LimitingParty::Server => "server",
             LimitingParty::NameServer => "name server",
+            LimitingParty::Kdc => "KDC",
             LimitingParty::Host => "host",
             LimitingParty::Network => "network",
             LimitingParty::Test => "test",
@@ -44,6 +47,7 @@ impl LimitingParty {
             LimitingParty::Client => "the client of the bench",
             LimitingParty::Server => "the origin server of the bench",
             LimitingParty::NameServer => "the name server",
+            LimitingParty::Kdc => "the KDC",
             LimitingParty::Host => "a host of the bench",
             LimitingParty::Network => "the network",
         };

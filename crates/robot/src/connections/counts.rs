@@ -1,7 +1,7 @@
 //! Counts the set-up of connections: tunnels and handshakes.
 
 use polygraph_link::{Link, Nanos};
-use polygraph_stats::ErrorKind;
+use polygraph_stats::{AuthScheme, ErrorKind};
 use polygraph_tls::failure::TlsFailure;
 use polygraph_tls::handshake::{Handshake, HandshakeKind};
 use polygraph_transport::TunnelFailure;
@@ -20,6 +20,13 @@ pub fn handshake<L: Link>(cx: RobotContext<'_, L>, facts: &Handshake, started: N
 /// Counts an alert of the peer, if a failure came from one.
 pub fn alert<L: Link>(cx: RobotContext<'_, L>, failure: &TlsFailure) {
     cx.recorder.with(|block| failure.count_alert(&mut block.tls));
+}
+
+/// Counts a reply to a CONNECT request, sent at `started`, that demands credentials by `scheme`, with a head of `size` bytes.
+pub fn connect_challenge<L: Link>(cx: RobotContext<'_, L>, scheme: AuthScheme, size: u64, started: Nanos) {
+    let took_us = (cx.now() - started).as_micros();
+    let custom = cx.profile().custom_scope.contains(407);
+    cx.recorder.with(|block| block.challenge(scheme, 407, took_us, size, custom));
 }
 
 /// Counts the reply to a CONNECT request that was sent at `started`.

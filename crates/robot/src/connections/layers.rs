@@ -1,25 +1,27 @@
 //! The layers of a connection: the steps between a fresh connection and its first request (`docs/tls.md`).
 //!
-//! HTTP/3 has one step: the handshake of QUIC. With other versions they are, in this order: the SOCKS proxy, TLS to the HTTP proxy, a tunnel through the HTTP proxy, TLS to the server.
+//! HTTP/3 has one step: the handshake of QUIC. With other versions they are, in this order: the SOCKS proxy, TLS to the HTTP proxy, a tunnel through the HTTP proxy ([`super::tunnels`]), TLS to the server.
 
 use std::cell::RefCell;
 use std::io;
 
 use polygraph_link::{Conn, Link, Nanos, SECOND};
-use polygraph_stats::ErrorKind;
+use polygraph_stats::{AuthScheme, ErrorKind};
 use polygraph_tls::handshake::{Peer, TlsPeer};
+use polygraph_transport::Channel;
 use polygraph_transport::http3::{self, HTTP3, Http3Client, StartError};
 use polygraph_transport::tls::{self, ClientConfigs, RobotTls};
-use polygraph_transport::{Channel, TunnelFailure, tunnel};
-use polygraph_wire::socks::SocksCredentials;
 use polygraph_wire::uri;
 use rustc_hash::FxHashMap;
 
 use super::hop::Hop;
 use super::socks::through_socks;
+use super::tickets::Tickets;
+use super::tunnels::{Asked, TunnelDialogue};
 use crate::connections::counts;
 use crate::context::RobotContext;
 use crate::failure::{TransactionFailure, connect_error, stream_error, tls_failure};
+use crate::request::auth::RobotIdentity;
 
 /// The name of HTTP/2 over TLS among application protocols.
 const HTTP2: &str = "h2";
@@ -60,52 +62,86 @@ impl SecureRobots {
     }
 }
 
+/// What robots of a group share while connections are set up.
+#[derive(Debug, Default)]
+pub struct SetUpState {
+    /// Their TLS.
+    pub tls: RefCell<SecureRobots>,
+    /// How they get tickets.
+    pub tickets: Tickets,
+}
+
 /// A connection that is ready for its first request.
 #[derive(Debug)]
 pub struct Layered<C: Conn> {
     /// The connection with its layers.
     pub conn: Channel<C>,
-    /// Whether a SOCKS proxy has accepted the robot's name and password.
-    pub socks_password: bool,
+    /// The scheme by which a SOCKS proxy accepted the robot, or else the proxy that opened the tunnel.
+    pub granted: Option<AuthScheme>,
 }
 
-/// Adds the layers that the first request to `hop` needs on a fresh connection. `account` is the robot's name and password for
-/// SOCKS proxies.
+/// Adds the layers that the first request to `hop` needs on a fresh connection of the robot, which is `who`.
 ///
 /// # Errors
 /// If a step fails, or is not complete at `deadline`.
 pub async fn add_layers<L: Link>(
     cx: RobotContext<'_, L>,
+    channel: Channel<L::Conn>,
+    hop: Hop,
+    who: RobotIdentity<'_>,
+    state: &SetUpState,
+    deadline: Option<Nanos>,
+) -> Result<Layered<L::Conn>, TransactionFailure> {
+    let mut layered = to_proxy(cx, channel, hop, who, state, deadline).await?;
+    let Some(server) = hop.server.filter(|_| cx.has_tls(hop)) else { return Ok(layered) };
+    let authority = cx.authority(server);
+    if cx.is_tunneled(hop) {
+        let mut dialogue = TunnelDialogue::new(&authority);
+        loop {
+            match dialogue.ask(cx, &mut layered.conn, who, &state.tickets).await? {
+                Asked::Open(scheme) => {
+                    layered.granted = layered.granted.or(scheme);
+                    break;
+                }
+                Asked::Again => {}
+                Asked::Reconnect => {
+                    let peer = cx.socks().unwrap_or(hop.address);
+                    let channel = Channel::Plain(cx.link.connect(cx.address(), peer)?);
+                    layered = to_proxy(cx, channel, hop, who, state, deadline).await?;
+                }
+            }
+        }
+    }
+    // The topmost layer of TLS says which protocol it carries (RFC 9113, section 3.2).
+    let protocol = cx.http_version().is_multiplexed().then_some(HTTP2);
+    let (peer, name) = ((hop.address, Some(server)), host_of(&authority));
+    let conn = secure(cx, layered.conn, &state.tls, peer, name, protocol).await?;
+    Ok(Layered { conn, ..layered })
+}
+
+/// Adds the layers up to the HTTP proxy: the SOCKS proxy, and TLS. Without these proxies, there are none.
+async fn to_proxy<L: Link>(
+    cx: RobotContext<'_, L>,
     mut channel: Channel<L::Conn>,
     hop: Hop,
-    account: Option<SocksCredentials>,
-    robots: &RefCell<SecureRobots>,
+    who: RobotIdentity<'_>,
+    state: &SetUpState,
     deadline: Option<Nanos>,
 ) -> Result<Layered<L::Conn>, TransactionFailure> {
     channel.set_deadline(deadline);
-    let socks_password = match cx.socks() {
-        Some(_) => through_socks(cx, &mut channel, hop, account).await?,
+    let with_password = match cx.socks() {
+        Some(_) => {
+            let account = who().map(|credentials| credentials.for_socks());
+            through_socks(cx, &mut channel, hop, account).await?
+        }
         None => false,
     };
-    // The topmost layer of TLS says which protocol it carries (RFC 9113, section 3.2).
-    let protocol = cx.http_version().is_multiplexed().then_some(HTTP2);
     if cx.profile().secure_proxies.contains(&hop.address) {
         let name = hop.address.ip().to_string();
-        let protocol = protocol.filter(|_| hop.server.is_none());
-        channel = secure(cx, channel, robots, (hop.address, None), &name, protocol).await?;
+        let protocol = cx.http_version().is_multiplexed().then_some(HTTP2).filter(|_| !cx.has_tls(hop));
+        channel = secure(cx, channel, &state.tls, (hop.address, None), &name, protocol).await?;
     }
-    if let Some(server) = hop.server {
-        let authority = &cx.settings.field.servers[server as usize].authority;
-        if cx.is_tunneled(hop) {
-            let started = cx.now();
-            let reply = tunnel::connect(&mut channel, authority, b"").await;
-            counts::connect(cx, &reply, started);
-            reply.map_err(|failure| no_tunnel(&failure))?;
-        }
-        let name = host_of(authority);
-        channel = secure(cx, channel, robots, (hop.address, Some(server)), name, protocol).await?;
-    }
-    Ok(Layered { conn: channel, socks_password })
+    Ok(Layered { conn: channel, granted: with_password.then_some(AuthScheme::SocksPassword) })
 }
 
 /// Adds TLS to a peer with the name `name`, which must choose `protocol`, if there is one.
@@ -161,7 +197,8 @@ pub async fn open_http3<L: Link>(
     let unfit =
         || TransactionFailure::new(ErrorKind::Other, "HTTP/3 needs a server with TLS, and no proxies");
     let server = hop.server.filter(|_| cx.proxy().is_none() && cx.socks().is_none()).ok_or_else(unfit)?;
-    let name = host_of(&cx.settings.field.servers[server as usize].authority);
+    let authority = cx.authority(server);
+    let name = host_of(&authority);
     let client = {
         let mut robots = robots.borrow_mut();
         let tls = robots.of(cx)?;
@@ -206,17 +243,4 @@ fn failed<L: Link>(cx: RobotContext<'_, L>, error: &io::Error, name: &str) -> Tr
         why => connect_error(why),
     };
     TransactionFailure::new(kind, format!("during the TLS handshake with {name}: {error}"))
-}
-
-fn no_tunnel(failure: &TunnelFailure) -> TransactionFailure {
-    let kind = match failure {
-        TunnelFailure::Refused { .. } => ErrorKind::TunnelRefused,
-        TunnelFailure::Closed(_) | TunnelFailure::NotHttp(_) => ErrorKind::TunnelBroken,
-        TunnelFailure::Io(error) => match error.kind() {
-            io::ErrorKind::TimedOut if error.raw_os_error().is_none() => ErrorKind::Timeout,
-            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ErrorKind::Reset,
-            why => connect_error(why),
-        },
-    };
-    TransactionFailure::new(kind, failure.to_string())
 }

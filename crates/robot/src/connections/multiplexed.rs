@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use polygraph_link::{Conn, Nanos};
 use polygraph_multiplex::{ClientConnection, WireBytes};
+use polygraph_stats::AuthScheme;
 use polygraph_transport::Channel;
 use polygraph_transport::http3::{self, Http3Client, PathCounts};
 
@@ -48,8 +49,8 @@ pub struct MultiplexedConnection {
     pub established: Cell<bool>,
     /// The time that its set-up took, until its first stream is charged with it.
     pub set_up: Cell<Option<SetUp>>,
-    /// Whether a SOCKS proxy has accepted the robot's name and password for it.
-    pub socks_password: bool,
+    /// The scheme by which a proxy accepted the robot when it was set up.
+    pub granted: Option<AuthScheme>,
     /// Whether no further streams are opened, because the peer does not want them.
     retired: Cell<bool>,
 }
@@ -72,7 +73,7 @@ impl MultiplexedConnection {
             idle_since: Cell::new(opened),
             established: Cell::new(false),
             set_up: Cell::new(None),
-            socks_password: false,
+            granted: None,
             retired: Cell::new(false),
         }
     }

@@ -7,19 +7,18 @@ use std::rc::Rc;
 use polygraph_link::{Conn, IdleState, Link, Nanos};
 use polygraph_multiplex::{ClientConnection, WireBytes};
 use polygraph_stats::evidence::fact;
-use polygraph_stats::{Block, CloseKind, ErrorKind, Evidence, HttpVersion};
+use polygraph_stats::{AuthScheme, Block, CloseKind, ErrorKind, Evidence, HttpVersion};
 use polygraph_transport::Channel;
 use polygraph_transport::http3::PathCounts;
-use polygraph_wire::socks::SocksCredentials;
 use rustc_hash::FxHashMap;
 
 use super::hop::Hop;
-use super::layers::{Layered, SecureRobots, SetUp, add_layers, open_http3};
+use super::layers::{Layered, SetUp, SetUpState, add_layers, open_http3};
 use super::multiplexed::{MultiplexedConnection, Protocol};
 use super::wait_queue::{WaitEnd, WaitQueue};
 use crate::context::{GroupContext, RobotContext};
 use crate::failure::{Incomplete, TransactionFailure};
-use crate::request::auth::ConnectionAuth;
+use crate::request::auth::{ConnectionAuth, RobotIdentity};
 
 /// A connection that a transaction uses, or that is idle in a robot's pool.
 #[derive(Debug)]
@@ -36,8 +35,8 @@ pub struct PooledConnection<C: Conn> {
     pub established: bool,
     /// The time that its set-up took, until a transaction is charged with it.
     pub set_up: Option<SetUp>,
-    /// Whether a SOCKS proxy has accepted the robot's name and password for it.
-    pub socks_password: bool,
+    /// The scheme by which a SOCKS proxy accepted the robot when it was set up, or else the proxy that opened the tunnel.
+    pub granted: Option<AuthScheme>,
     /// The handshakes of authentication on it, if there were any.
     pub auth: Option<Box<ConnectionAuth>>,
     /// Whether it was idle before the transaction that uses it.
@@ -84,7 +83,7 @@ fn open_stream<L: Link>(
         // That is known of the whole connection when an exchange is complete.
         established: true,
         set_up: connection.take_set_up(),
-        socks_password: connection.socks_password,
+        granted: connection.granted,
         auth: None,
         was_idle,
         opened: connection.opened,
@@ -129,8 +128,8 @@ pub struct ConnectionPool<C: Conn> {
     open: Cell<usize>,
     /// Number of connections that were opened so far.
     opened: Cell<u64>,
-    /// The TLS of the robots.
-    tls: RefCell<SecureRobots>,
+    /// What the set-up of connections needs.
+    pub set_up: SetUpState,
 }
 
 impl<C: Conn> ConnectionPool<C> {
@@ -147,7 +146,7 @@ impl<C: Conn> ConnectionPool<C> {
             queues: RefCell::default(),
             open: Cell::new(0),
             opened: Cell::new(0),
-            tls: RefCell::default(),
+            set_up: SetUpState::default(),
         }
     }
 
@@ -156,7 +155,7 @@ impl<C: Conn> ConnectionPool<C> {
     }
 
     /// A connection of the robot to `hop`: the idle one that it used last, or a new one. Waits if the robot has reached
-    /// its connection limit. `account` is the robot's name and password for SOCKS proxies.
+    /// its connection limit. `who` is the robot.
     ///
     /// # Errors
     /// As [`ConnectionPool::open_or_wait`].
@@ -165,16 +164,16 @@ impl<C: Conn> ConnectionPool<C> {
         cx: RobotContext<'_, L>,
         hop: Hop,
         deadline: Option<Nanos>,
-        account: impl Fn() -> Option<SocksCredentials>,
+        who: RobotIdentity<'_>,
     ) -> Result<Box<PooledConnection<C>>, Incomplete> {
         match self.take_idle(cx, hop) {
             Some(connection) => Ok(connection),
-            None => self.open_or_wait(cx, hop, deadline, account).await,
+            None => self.open_or_wait(cx, hop, deadline, who).await,
         }
     }
 
     /// A new connection of the robot to `hop`. Waits if the robot has reached its connection limit; then the connection may be
-    /// an old one. `account` is the robot's name and password for SOCKS proxies.
+    /// an old one. `who` is the robot.
     ///
     /// # Errors
     /// If no connection is available before `deadline`, or if the robot's session becomes idle before (`docs/reference/models.md`,
@@ -184,7 +183,7 @@ impl<C: Conn> ConnectionPool<C> {
         cx: RobotContext<'_, L>,
         hop: Hop,
         deadline: Option<Nanos>,
-        account: impl Fn() -> Option<SocksCredentials>,
+        who: RobotIdentity<'_>,
     ) -> Result<Box<PooledConnection<C>>, Incomplete> {
         loop {
             if self.has_room(cx) {
@@ -196,7 +195,7 @@ impl<C: Conn> ConnectionPool<C> {
                 let opened = self.open_new(cx, hop).inspect_err(|_| self.wake_waiter(cx.robot))?;
                 let ready = match cx.is_secure(hop) || cx.socks().is_some() {
                     // A set-up is rare and its state is large, so it is boxed.
-                    true => Box::pin(self.set_up(cx, opened, account(), deadline)).await?,
+                    true => Box::pin(self.set_up(cx, opened, who, deadline)).await?,
                     false => opened,
                 };
                 return Ok(match cx.http_version().is_multiplexed() {
@@ -314,7 +313,7 @@ impl<C: Conn> ConnectionPool<C> {
             number,
             established: false,
             set_up: None,
-            socks_password: false,
+            granted: None,
             auth: None,
             was_idle: false,
             multiplexed: None,
@@ -334,7 +333,7 @@ impl<C: Conn> ConnectionPool<C> {
         // The next waiter must not keep waiting for a slot that this transaction could not use.
         let (opened, use_limit) = self.admit(cx).inspect_err(|_| self.wake_waiter(cx.robot))?;
         let number = self.enter(cx, opened);
-        let client = match open_http3(cx, hop, &self.tls, opened, deadline).await {
+        let client = match open_http3(cx, hop, &self.set_up.tls, opened, deadline).await {
             Ok(client) => client,
             Err(failure) => {
                 self.forget(cx, false, None, cx.now());
@@ -381,17 +380,17 @@ impl<C: Conn> ConnectionPool<C> {
         &self,
         cx: RobotContext<'_, L>,
         connection: Box<PooledConnection<C>>,
-        account: Option<SocksCredentials>,
+        who: RobotIdentity<'_>,
         deadline: Option<Nanos>,
     ) -> Result<Box<PooledConnection<C>>, TransactionFailure> {
         let plain = *connection;
         let opened = plain.opened;
-        match add_layers(cx, plain.conn, plain.hop, account, &self.tls, deadline).await {
-            Ok(Layered { conn, socks_password }) => {
+        match add_layers(cx, plain.conn, plain.hop, who, &self.set_up, deadline).await {
+            Ok(Layered { conn, granted }) => {
                 let ended = cx.now();
                 cx.recorder.with(|block| block.established.enter(ended));
                 let set_up = Some(SetUp { started: opened, ended });
-                Ok(Box::new(PooledConnection { conn, established: true, set_up, socks_password, ..plain }))
+                Ok(Box::new(PooledConnection { conn, established: true, set_up, granted, ..plain }))
             }
             Err(failure) => {
                 self.forget(cx, false, None, cx.now());
@@ -504,11 +503,11 @@ impl<C: Conn> ConnectionPool<C> {
         connection: PooledConnection<C>,
     ) -> Box<PooledConnection<C>> {
         let PooledConnection { conn, hop, number, use_limit, opened, established, .. } = connection;
-        let scheme = if hop.server.is_some() { "https" } else { "http" };
+        let scheme = if cx.has_tls(hop) { "https" } else { "http" };
         let client = Protocol::Http2(ClientConnection::start(&cx.link, conn, scheme, &cx.profile().http2));
         let mut multiplexed = MultiplexedConnection::new(client, (hop, number), use_limit, opened);
         multiplexed.set_up = Cell::new(connection.set_up);
-        multiplexed.socks_password = connection.socks_password;
+        multiplexed.granted = connection.granted;
         multiplexed.established = Cell::new(established);
         let multiplexed = Rc::new(multiplexed);
         self.of(cx.robot).multiplexed.push(Rc::clone(&multiplexed));

@@ -48,7 +48,11 @@ impl<L: Link> Resolvers<L> {
     /// The destination of a request if it needs no look-up: the robot's proxy, the origin of its container, or one of the
     /// addresses of its server.
     pub fn known_hop(&self, cx: RobotContext<'_, L>, request: &Request) -> Option<Hop> {
-        let hop = request.hop.or_else(|| Some(hop_at(cx, request, cx.proxy()?)));
+        let by_name = || cx.proxy().is_none() && cx.sends_names();
+        let hop = request.hop.or_else(|| match by_name() {
+            true => Some(Hop { address: cx.socks()?, server: Some(peer_of(cx, request)?) }),
+            false => Some(hop_at(cx, request, cx.proxy()?)),
+        });
         if hop.is_some() || request.foreign.is_some() {
             return hop;
         }
@@ -74,7 +78,7 @@ impl<L: Link> Resolvers<L> {
     ) -> Result<Hop, TransactionFailure> {
         let authority = match &request.foreign {
             Some(url) => match foreign_host(url)? {
-                Host::Address(address) => return Ok(address.into()),
+                Host::Address(address) => return Ok(hop_at(cx, request, address)),
                 Host::Name(authority) => authority,
             },
             None => &cx.settings.field.servers[request.server].authority,
@@ -150,8 +154,20 @@ impl<L: Link> Resolvers<L> {
 
 /// The peer of a request that goes to `address`. A connection with TLS to a server serves this server only.
 fn hop_at<L: Link>(cx: RobotContext<'_, L>, request: &Request, address: SocketAddr) -> Hop {
-    let secure = request.foreign.is_none() && cx.settings.field.servers[request.server].tls;
-    Hop { address, server: secure.then_some(request.server as u32) }
+    let server = if cx.is_https(request) { peer_of(cx, request) } else { None };
+    Hop { address, server }
+}
+
+/// The visible server or the foreign host of a request; `None` if its URL has no host.
+fn peer_of<L: Link>(cx: RobotContext<'_, L>, request: &Request) -> Option<u32> {
+    let Some(url) = &request.foreign else { return Some(request.server as u32) };
+    let parts = uri::split(url.as_bytes())?;
+    let (host, port) = uri::host_port(parts.authority)?;
+    let host = std::str::from_utf8(host).ok()?;
+    let port = port.or_else(|| uri::default_port(parts.scheme)).unwrap_or(80);
+    // An address of IPv6 needs its brackets.
+    let authority = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+    Some(cx.foreign_peer(&authority, cx.is_https(request)))
 }
 
 /// The destination of a foreign URL.
@@ -164,6 +180,10 @@ enum Host<'a> {
 fn foreign_host(url: &str) -> Result<Host<'_>, TransactionFailure> {
     let failure = || TransactionFailure::new(ErrorKind::NoUrlHost, url);
     let parts = uri::split(url.as_bytes()).ok_or_else(failure)?;
+    if parts.scheme.eq_ignore_ascii_case(b"ftp") {
+        let detail = format!("{url}: FTP is obsolete and not supported, except through an HTTP proxy");
+        return Err(TransactionFailure::new(ErrorKind::Other, detail));
+    }
     let authority = std::str::from_utf8(parts.authority).map_err(|_| failure())?;
     let (host, port) = uri::host_port(parts.authority).ok_or_else(failure)?;
     let port = port.or_else(|| uri::default_port(parts.scheme)).unwrap_or(80);

@@ -1,12 +1,14 @@
 //! Connections through SOCKS proxies: the first step on a fresh connection.
 
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 
 use polygraph_link::Link;
 use polygraph_stats::ErrorKind;
 use polygraph_transport::Channel;
 use polygraph_transport::socks::{self, SocksFailure};
 use polygraph_wire::socks::{Destination, SocksCredentials, SocksError};
+use polygraph_wire::uri;
 
 use super::hop::Hop;
 use crate::context::RobotContext;
@@ -23,7 +25,7 @@ pub async fn through_socks<L: Link>(
     account: Option<SocksCredentials>,
 ) -> Result<bool, TransactionFailure> {
     let started = cx.now();
-    let opened = socks::connect(channel, Destination::Address(hop.address), account).await;
+    let opened = socks::connect(channel, destination(cx, hop), account).await;
     let took_us = (cx.now() - started).as_micros();
     cx.recorder.with(|block| match &opened {
         Ok(with_password) => {
@@ -33,6 +35,28 @@ pub async fn through_socks<L: Link>(
         Err(_) => block.socks.refused += 1,
     });
     opened.map_err(|failure| failed(&failure))
+}
+
+/// Where the connection is to lead: an address, or a name that the SOCKS proxy resolves.
+fn destination<L: Link>(cx: RobotContext<'_, L>, hop: Hop) -> Destination {
+    if !cx.sends_names() {
+        return Destination::Address(hop.address);
+    }
+    let (host, port) = match (cx.proxy(), hop.server) {
+        (Some(proxy), _) => (cx.proxy_name(), proxy.port()),
+        (None, Some(server)) => {
+            let authority = cx.authority(server);
+            let parts = uri::host_port(authority.as_bytes());
+            let (host, port) = parts.unwrap_or((authority.as_bytes(), None));
+            let default = if cx.has_tls(hop) { 443 } else { 80 };
+            (String::from_utf8_lossy(host).into_owned(), port.unwrap_or(default))
+        }
+        (None, None) => return Destination::Address(hop.address),
+    };
+    match host.parse::<IpAddr>() {
+        Ok(ip) => Destination::Address(SocketAddr::new(ip, port)),
+        Err(_) => Destination::Name(host, port),
+    }
 }
 
 fn failed(failure: &SocksFailure) -> TransactionFailure {

@@ -1,7 +1,7 @@
 //! The rules that replies must obey.
 
 use polygraph_link::Nanos;
-use polygraph_stats::{Class, ErrorKind};
+use polygraph_stats::{AuthScheme, Class, ErrorKind};
 use polygraph_traffic::RequestKind;
 use polygraph_wire::markup::MarkupError;
 
@@ -213,7 +213,14 @@ pub(super) fn unexpected_redirect(reply: &ReplyMeta) -> Violation {
 }
 
 /// A reply that denies access.
-pub(super) fn access_denied(reply: &ReplyMeta, has_credentials: bool) -> Violation {
+pub(super) fn access_denied(known: &Known<'_>, completed: &Completed) -> Violation {
+    let (reply, has_credentials) = (&*completed.reply, !known.profile.credentials.is_empty());
+    let answers = completed.exchange.answers;
+    let answered = if reply.status == 407 { answers.proxy } else { answers.origin };
+    if reply.status != 403 && answered.is_some_and(|answered| answered.scheme == AuthScheme::Kerberos) {
+        let detail = format!("status {} to a ticket of the realm", reply.status);
+        return Violation::new(ErrorKind::KerberosRefused, detail);
+    }
     let challenged = reply.rare.as_deref().is_some_and(|rare| !rare.challenges.is_empty());
     let kind = match (reply.status, has_credentials) {
         (407, _) if !challenged => ErrorKind::NoProxyChallenge,

@@ -1,16 +1,24 @@
 //! Authentication of a robot to proxies and origins (`docs/reference/models.md`, "Authentication").
 
+use std::cell::RefMut;
+use std::rc::Rc;
+
+use polygraph_kerberos::Fresh;
+use polygraph_kerberos::ticket::KerberosTicket;
 use polygraph_stats::AuthScheme;
 use polygraph_traffic::Seed;
 use polygraph_wire::auth::basic;
 use polygraph_wire::auth::digest::{Credentials, Digest, DigestRequest};
-use polygraph_wire::auth::handshake::{ClientHandshake, HandshakeError, TokenFrame};
+use polygraph_wire::auth::handshake::{self, ClientHandshake, HandshakeError, TokenFrame};
 use polygraph_wire::auth::ntlm::{Account, Uniqueness};
 use polygraph_wire::auth::{Challenge, challenges};
 use polygraph_wire::socks;
 use rustc_hash::FxHashMap;
 
 use crate::request::generator::shuffle;
+
+/// Gives access to the robot's name and password, and to what it knows about authentication; `None` if it has no credentials.
+pub type RobotIdentity<'a> = &'a dyn Fn() -> Option<RefMut<'a, RobotCredentials>>;
 
 /// The order in which robots take credentials: each goes through a shuffled list from its own start position.
 #[derive(Debug)]
@@ -82,8 +90,8 @@ pub struct AuthAnswers {
     pub proxy: Option<Answered>,
     /// The answer to the server.
     pub origin: Option<Answered>,
-    /// Whether the connection leads through a SOCKS proxy that has accepted the robot's name and password.
-    pub socks: bool,
+    /// The scheme by which a SOCKS proxy accepted the robot when the connection was set up, or else the proxy that opened the tunnel.
+    pub set_up: Option<AuthScheme>,
 }
 
 impl AuthAnswers {
@@ -97,11 +105,9 @@ impl AuthAnswers {
 
     /// The scheme by which the robot was granted access; that of the first proxy takes precedence.
     pub fn scheme(self) -> Option<AuthScheme> {
-        if self.socks {
-            return Some(AuthScheme::SocksPassword);
-        }
         let proofs = [self.proxy, self.origin].into_iter().flatten();
-        proofs.filter(|answer| answer.step != ProofStep::Begun).map(|answer| answer.scheme).next()
+        let mut proofs = proofs.filter(|answer| answer.step != ProofStep::Begun).map(|answer| answer.scheme);
+        self.set_up.or_else(|| proofs.next())
     }
 
     /// Number of handshakes that the request begins.
@@ -122,6 +128,11 @@ enum Scheme {
     },
     /// NTLM or Negotiate, which authenticate connections.
     Handshake(AuthScheme),
+    /// Negotiate with Kerberos, which authenticates connections, or each request if the peer wants `each` to be.
+    Kerberos {
+        /// Whether the peer has challenged a request on an authenticated connection.
+        each: bool,
+    },
 }
 
 impl Scheme {
@@ -130,12 +141,17 @@ impl Scheme {
             Scheme::Basic => AuthScheme::Basic,
             Scheme::Digest { .. } => AuthScheme::Digest,
             Scheme::Handshake(scheme) => *scheme,
+            Scheme::Kerberos { .. } => AuthScheme::Kerberos,
         }
     }
 
-    /// The best of the offered schemes; that of a failed handshake and better ones are out of the question.
-    fn choose(all: &[Challenge<'_>], failed: Option<AuthScheme>) -> Option<Scheme> {
+    /// The best of the offered schemes; that of a failed handshake and better ones are out of the question. `kerberos` says whether
+    /// the robot answers Negotiate with Kerberos, and whether for each request.
+    fn choose(all: &[Challenge<'_>], failed: Option<AuthScheme>, kerberos: Option<bool>) -> Option<Scheme> {
         let offered = |name: &str| all.iter().any(|challenge| challenge.is(name));
+        if let Some(each) = kerberos.filter(|_| offered("Negotiate")) {
+            return Some(Scheme::Kerberos { each });
+        }
         if failed.is_none() && offered("Negotiate") {
             return Some(Scheme::Handshake(AuthScheme::Negotiate));
         }
@@ -197,6 +213,15 @@ pub struct RobotCredentials {
     /// Number of handshakes that the robot has continued.
     pub handshakes: u64,
     schemes: FxHashMap<AuthSource, Scheme>,
+    /// The tickets of the user, if the robot uses Kerberos.
+    tickets: Option<Tickets>,
+}
+
+/// The tickets of a user.
+#[derive(Debug, Default)]
+struct Tickets {
+    granting: Option<Rc<KerberosTicket>>,
+    services: FxHashMap<AuthSource, Rc<KerberosTicket>>,
 }
 
 impl RobotCredentials {
@@ -211,6 +236,47 @@ impl RobotCredentials {
         self.spoiled = spoiled;
         self.renewals += 1;
         self.schemes.remove(&AuthSource::Proxy);
+        self.tickets = self.tickets.as_ref().map(|_| Tickets::default());
+    }
+
+    /// Answers Negotiate with Kerberos from now on.
+    pub fn use_kerberos(&mut self) {
+        self.tickets.get_or_insert_default();
+    }
+
+    /// Name and password.
+    pub fn account(&self) -> (&str, &str) {
+        (&self.user, &self.password)
+    }
+
+    /// The ticket-granting ticket, if there is one that is valid at `now`, in seconds since 1970.
+    pub fn granting_ticket(&self, now: u64) -> Option<Rc<KerberosTicket>> {
+        let granting = self.tickets.as_ref().and_then(|tickets| tickets.granting.clone());
+        granting.filter(|ticket| ticket.is_valid(now))
+    }
+
+    /// The ticket for a proxy or server, if there is one that is valid at `now`, in seconds since 1970.
+    pub fn ticket(&self, source: AuthSource, now: u64) -> Option<Rc<KerberosTicket>> {
+        let known = self.tickets.as_ref().and_then(|tickets| tickets.services.get(&source).cloned());
+        known.filter(|ticket| ticket.is_valid(now))
+    }
+
+    /// Keeps a ticket-granting ticket, and a ticket for a proxy or server.
+    pub fn keep_tickets(
+        &mut self,
+        granting: Rc<KerberosTicket>,
+        (source, ticket): (AuthSource, Rc<KerberosTicket>),
+    ) {
+        if let Some(tickets) = &mut self.tickets {
+            tickets.granting = Some(granting);
+            tickets.services.insert(source, ticket);
+        }
+    }
+
+    /// The next number of a handshake or message of Kerberos.
+    pub fn next_number(&mut self) -> u64 {
+        self.handshakes += 1;
+        self.handshakes
     }
 
     /// Name and password for a SOCKS proxy.
@@ -234,6 +300,11 @@ impl RobotCredentials {
         let all: Vec<Challenge<'_>> = fields.iter().flat_map(|field| challenges(field)).collect();
         let handshake = connection.map(|connection| connection.with(source));
         let mut failed = None;
+        let again = matches!(answered, Some(Answered { step: ProofStep::AlreadyGiven, .. }));
+        let kerberos = self
+            .tickets
+            .as_ref()
+            .map(|_| again || matches!(self.schemes.get(&source), Some(Scheme::Kerberos { each: true })));
         match answered {
             Some(Answered { scheme, step: ProofStep::Begun }) => {
                 match self.continue_handshake(&all, handshake, unique) {
@@ -247,6 +318,9 @@ impl RobotCredentials {
                 }
                 if !all.iter().filter_map(Digest::read).any(|digest| digest.stale) {
                     self.schemes.remove(&source);
+                    if let Some(tickets) = &mut self.tickets {
+                        tickets.services.remove(&source);
+                    }
                     return Ok(None);
                 }
             }
@@ -258,7 +332,7 @@ impl RobotCredentials {
             }
             None => {}
         }
-        match (Scheme::choose(&all, failed.map(|(scheme, _)| scheme)), failed) {
+        match (Scheme::choose(&all, failed.map(|(scheme, _)| scheme), kerberos), failed) {
             (None, Some((_, error))) => Err(error),
             (None, None) => Ok(None),
             (Some(scheme), _) => {
@@ -289,13 +363,15 @@ impl RobotCredentials {
     }
 
     /// Appends the header line for `source`, if it has sent a challenge. Returns how far the answer goes. `spnego` decides whether a
-    /// handshake of Negotiate that begins now uses the frame of SPNEGO; `None` if no handshake may begin.
+    /// handshake of Negotiate that begins now uses the frame of SPNEGO; `None` if no handshake may begin. `fresh` makes tokens of
+    /// Kerberos different, from the number of tokens and handshakes so far.
     pub fn write(
         &mut self,
         source: AuthSource,
         request: DigestRequest<'_>,
         connection: &mut Option<Box<ConnectionAuth>>,
         spnego: impl FnOnce() -> Option<bool>,
+        fresh: impl FnOnce(u64) -> Fresh,
         out: &mut Vec<u8>,
     ) -> Option<Answered> {
         let scheme = self.schemes.get_mut(&source)?;
@@ -312,6 +388,23 @@ impl RobotCredentials {
                 // Any word is suitable; a benchmark needs one that is the same for equal seeds.
                 let cnonce = format!("{:08x}", challenge.nonce.len() as u32 ^ 0x7067_0000);
                 challenge.write_answer(who, request, *count, &cnonce, &mut line);
+            }
+            Scheme::Kerberos { each } => {
+                let handshake = connection.get_or_insert_default().with(source);
+                if matches!(handshake, Handshake::Done) && !*each {
+                    answered.step = ProofStep::AlreadyGiven;
+                    return Some(answered);
+                }
+                self.handshakes += 1;
+                let fresh = fresh(self.handshakes);
+                // Without a valid ticket, the request is sent without an answer, and gets a challenge for which the robot gets one.
+                let tickets = self.tickets.as_ref()?;
+                let ticket =
+                    tickets.services.get(&source).filter(|ticket| ticket.is_valid(fresh.now.seconds()))?;
+                // One message is all, so others may follow at once.
+                let frame = if spnego().unwrap_or(true) { TokenFrame::Spnego } else { TokenFrame::Raw };
+                line.extend_from_slice(&handshake::show_ticket(&ticket.token(fresh).ok()?, frame));
+                *handshake = Handshake::Done;
             }
             Scheme::Handshake(scheme) => {
                 let handshake = connection.get_or_insert_default().with(source);
@@ -345,6 +438,7 @@ impl RobotCredentials {
 mod tests {
     use std::collections::BTreeSet;
 
+    use polygraph_kerberos::Moment;
     use polygraph_wire::auth::access::{self, Access, AccessRequest, ConnectionAccess};
 
     use super::*;
@@ -371,6 +465,8 @@ mod tests {
     }
 
     const UNIQUE: Uniqueness = Uniqueness { nonce: [1; 8], unix_ms: 1_700_000_000_000 };
+    const FRESH: fn(u64) -> Fresh =
+        |number| Fresh { random: [7; 16], now: Moment::of_millis(UNIQUE.unix_ms, number) };
     const GET: DigestRequest<'_> = DigestRequest { method: "GET", uri: "/x" };
 
     /// A robot whose requests all go over one connection.
@@ -385,7 +481,7 @@ mod tests {
         fn line(&mut self, source: AuthSource) -> String {
             let mut out = Vec::new();
             self.answered =
-                self.credentials.write(source, GET, &mut self.connection, || Some(false), &mut out);
+                self.credentials.write(source, GET, &mut self.connection, || Some(false), FRESH, &mut out);
             String::from_utf8(out).unwrap()
         }
 

@@ -1,6 +1,7 @@
 //! Header lines that identify a robot: credentials and cookies.
 
 use std::cell::RefMut;
+use std::net::SocketAddr;
 
 use polygraph_link::Link;
 use polygraph_stats::{AuthScheme, ErrorKind};
@@ -8,9 +9,10 @@ use polygraph_traffic::rng::mix;
 use polygraph_traffic::{Draw, Random};
 use polygraph_wire::auth::digest::DigestRequest;
 use polygraph_wire::auth::ntlm::Uniqueness;
-use polygraph_wire::{socks, uri};
+use polygraph_wire::uri;
 
 use crate::connections::pool::PooledConnection;
+use crate::connections::tickets::fresh;
 use crate::exchange::reply::ReplyMeta;
 use crate::exchange::{AuthSteps, Completed, Exchange};
 use crate::failure::TransactionFailure;
@@ -33,7 +35,7 @@ impl<L: Link> RobotGroup<L> {
     ) -> AuthAnswers {
         let cx = self.context.of(robot);
         let profile = cx.profile();
-        let mut answers = AuthAnswers { socks: connection.socks_password, ..AuthAnswers::default() };
+        let mut answers = AuthAnswers { set_up: connection.granted, ..AuthAnswers::default() };
         if !profile.credentials.is_empty() {
             let url = cx.url(request);
             let via_proxy = cx.is_via_proxy(request);
@@ -41,9 +43,10 @@ impl<L: Link> RobotGroup<L> {
             let target = if via_proxy { &url } else { path.unwrap_or("/") };
             let mut credentials = self.credentials(robot);
             let spnego = || may_shake_hands.then(|| cx.draw_event(profile.spnego));
+            let fresh = |number| fresh(cx, number);
             let mut write = |source| {
                 let asked = DigestRequest { method: request.method.word(), uri: target };
-                credentials.write(source, asked, &mut connection.auth, spnego, out)
+                credentials.write(source, asked, &mut connection.auth, spnego, fresh, out)
             };
             if request.foreign.is_none() {
                 answers.origin = write(AuthSource::Origin(request.server));
@@ -120,16 +123,25 @@ impl<L: Link> RobotGroup<L> {
         // The robot takes its first credentials when a reply demands them, so its own stream must not depend on that.
         let mut rng = Draw::new(cx.settings.seed.derive("credentials", cx.number() as u64) ^ mix(taken));
         let credentials = state.credentials.get_or_insert_default();
+        if cx.profile().kerberos.is_some() {
+            credentials.use_kerberos();
+        }
         credentials.renew(&cx.profile().credentials[at], rng.event(cx.profile().auth_error));
     }
 
-    /// The outcome of a transaction that a SOCKS proxy denied because the password is wrong on purpose; `None` for all other failures.
+    /// The outcome of a transaction that was denied before its request because the password is wrong on purpose; `None` for all other failures.
     pub(super) fn expected_denial(&self, robot: usize, failure: &TransactionFailure) -> Option<Completed> {
         let cx = self.context.of(robot);
-        if failure.violation.kind != ErrorKind::SocksDenied || !self.has_wrong_password(robot) {
+        // A refusal of CONNECT, of a SOCKS proxy or of a KDC; other refusals are replies.
+        let by_password = matches!(
+            failure.violation.kind,
+            ErrorKind::SocksDenied | ErrorKind::ProxyAuthAgain | ErrorKind::KerberosPassword
+        );
+        if !by_password || !self.has_wrong_password(robot) {
             return None;
         }
-        let (now, hop) = (cx.now(), cx.socks()?.into());
+        let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
+        let (now, hop) = (cx.now(), cx.socks().or(cx.proxy()).unwrap_or(nowhere).into());
         Some(Completed {
             exchange: Box::new(Exchange::new(failure.started.unwrap_or(now), None, hop, 0)),
             reply: Box::default(),
@@ -138,10 +150,20 @@ impl<L: Link> RobotGroup<L> {
         })
     }
 
-    /// What the robot sends to SOCKS proxies that demand name and password.
-    pub(super) fn socks_credentials(&self, robot: usize) -> Option<socks::SocksCredentials> {
+    /// The credentials of a robot that has any.
+    pub(super) fn identity(&self, robot: usize) -> Option<RefMut<'_, RobotCredentials>> {
         let has_any = !self.context.of(robot).profile().credentials.is_empty();
-        has_any.then(|| self.credentials(robot).for_socks())
+        has_any.then(|| self.credentials(robot))
+    }
+
+    /// Gets the robot a ticket of Kerberos for `source`.
+    pub(super) async fn obtain_ticket(
+        &self,
+        robot: usize,
+        source: AuthSource,
+    ) -> Result<(), TransactionFailure> {
+        let who = || self.identity(robot);
+        self.pool.set_up.tickets.obtain(self.context.of(robot), source, &who).await
     }
 
     /// Whether the robot's password is wrong on purpose.

@@ -136,6 +136,10 @@ pub(crate) fn full() -> Block {
     (socks.with_password, socks.refused) = (3, 1);
     socks.transactions.record(5, 50);
     socks.hits.add(50);
+    let kerberos = &mut block.kerberos;
+    kerberos.login_us.record(900);
+    kerberos.ticket_us.record(400);
+    (kerberos.failed, kerberos.too_big) = (2, 1);
     for scheme in AuthScheme::ALL {
         block.auth_steps[scheme as usize].record(3, 30);
         block.authenticated[scheme as usize].record(3, 30);

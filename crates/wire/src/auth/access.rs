@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use md5::{Digest as _, Md5};
+use polygraph_kerberos::Moment;
+use polygraph_kerberos::service::{self, ServiceKey};
 use serde::{Deserialize, Serialize};
 
 use super::challenge::{Challenge, challenges};
@@ -23,7 +25,7 @@ pub enum Scheme {
     Digest(Hash),
     /// Clients prove once for each connection that they know the password.
     Ntlm,
-    /// Clients negotiate the mechanism. The only one here is NTLM.
+    /// Clients negotiate the mechanism: NTLM, and Kerberos if there are [keys](Access::keys).
     Negotiate,
 }
 
@@ -65,6 +67,8 @@ pub struct Access {
     /// Answers to a challenge that is older than this many seconds are refused with a new challenge that is marked
     /// `stale`. Only `Digest` uses this limit.
     pub nonce_lifetime: u64,
+    /// The keys of the service in Kerberos. Whoever has a ticket for it may pass. Empty: there is no Kerberos.
+    pub keys: Vec<ServiceKey>,
 }
 
 /// What a server knows about the user of a connection.
@@ -106,11 +110,13 @@ impl Access {
         realm: &str,
         users: impl IntoIterator<Item = (String, String)>,
     ) -> Access {
-        Access { schemes, realm: realm.to_owned(), users: users.into_iter().collect(), nonce_lifetime: 300 }
+        let (realm, users) = (realm.to_owned(), users.into_iter().collect());
+        Access { schemes, realm, users, nonce_lifetime: 300, keys: Vec::new() }
     }
 
     /// Whether a request with these values of `Authorization` or `Proxy-Authorization` may pass; if not, the error is the values
-    /// of `WWW-Authenticate` or `Proxy-Authenticate` for the reply.
+    /// of `WWW-Authenticate` or `Proxy-Authenticate` for the reply. A client of Kerberos may have asked this side to prove itself,
+    /// too; then the result is the value of this field for the reply that grants access.
     ///
     /// # Errors
     /// If the request does not prove that it comes from one of the users.
@@ -119,10 +125,10 @@ impl Access {
         connection: &mut ConnectionAccess,
         mut fields: impl Iterator<Item = &'v [u8]>,
         request: &AccessRequest<'_>,
-    ) -> Result<(), Vec<Vec<u8>>> {
+    ) -> Result<Option<Vec<u8>>, Vec<Vec<u8>>> {
         let (field, more) = (fields.next(), fields.next());
         if field.is_none() && *connection == ConnectionAccess::Granted {
-            return Ok(());
+            return Ok(None);
         }
         let answers = field.map(challenges).unwrap_or_default();
         let answer = answers.first().filter(|_| more.is_none());
@@ -136,24 +142,20 @@ impl Access {
             Some((Scheme::Basic, answer)) => {
                 let known = |(user, password)| self.users.get(&user) == Some(&password);
                 if basic::read(answer).is_some_and(known) {
-                    return Ok(());
+                    return Ok(None);
                 }
             }
             Some((Scheme::Digest(hash), answer)) => match self.check_digest(hash, answer, request) {
-                Some(Ok(())) => return Ok(()),
+                Some(Ok(())) => return Ok(None),
                 other => stale = other == Some(Err(DigestRejection::Stale)),
             },
             Some((scheme @ (Scheme::Ntlm | Scheme::Negotiate), answer)) => {
                 match self.step(connection, answer, request) {
-                    Step::Granted => {
+                    Step::Granted(token) => {
                         *connection = ConnectionAccess::Granted;
-                        return Ok(());
+                        return Ok(token.map(|token| field_with(scheme, &token)));
                     }
-                    Step::Ask(token) => {
-                        let mut challenge = Vec::new();
-                        write_token(scheme.word(), &token, &mut challenge);
-                        return Err(vec![challenge]);
-                    }
+                    Step::Ask(token) => return Err(vec![field_with(scheme, &token)]),
                     Step::Refused => {}
                 }
             }
@@ -218,9 +220,12 @@ impl Access {
         let Some(bytes) = answer.token.and_then(|token| BASE64_STANDARD.decode(token).ok()) else {
             return Step::Refused;
         };
-        // Negotiate may carry NTLM without the frame of SPNEGO.
+        // Negotiate may carry tokens without the frame of SPNEGO.
         if ntlm::is_message(&bytes) {
             return self.step_ntlm(connection, &bytes, request);
+        }
+        if answer.is("Negotiate") && service::is_token(&bytes) {
+            return self.check_ticket(&bytes, request);
         }
         let Some(message) = Message::read(&bytes).filter(|_| answer.is("Negotiate")) else {
             return Step::Refused;
@@ -230,6 +235,18 @@ impl Access {
             Step::Ask(Message::Response { state, mechanism, token, mic: None }.write())
         };
         match message {
+            Message::Init { ref mechanisms, token: Some(token) }
+                if !self.keys.is_empty() && mechanisms.first().is_some_and(|first| is_kerberos(first)) =>
+            {
+                let (state, mechanism) = (Some(State::Completed), mechanisms.first().copied());
+                match self.check_ticket(token, request) {
+                    Step::Granted(Some(token)) => {
+                        let token = Some(&*token);
+                        Step::Granted(Some(Message::Response { state, mechanism, token, mic: None }.write()))
+                    }
+                    other => other,
+                }
+            }
             // The client prefers another mechanism, and has to start again with NTLM.
             Message::Init { mechanisms, .. } if mechanisms.first() != Some(&spnego::oid::NTLM) => {
                 match mechanisms.contains(&spnego::oid::NTLM) {
@@ -245,6 +262,15 @@ impl Access {
         }
     }
 
+    /// Decides by a token of Kerberos alone.
+    fn check_ticket(&self, token: &[u8], request: &AccessRequest<'_>) -> Step {
+        let random = hash(&[&request.secret.to_be_bytes(), &request.unix_ms.to_be_bytes(), token]);
+        match service::check(token, &self.keys, random, Moment::of_millis(request.unix_ms, 0)) {
+            Ok(known) => Step::Granted(known.reply),
+            Err(_) => Step::Refused,
+        }
+    }
+
     fn step_ntlm(
         &self,
         connection: &mut ConnectionAccess,
@@ -253,12 +279,8 @@ impl Access {
     ) -> Step {
         match (ntlm::message_type(message), &*connection) {
             (Some(1), _) => {
-                let mut hash = Md5::new();
-                hash.update(request.secret.to_be_bytes());
-                hash.update(request.unix_ms.to_be_bytes());
-                hash.update(message);
-                let mut nonce = [0; 8];
-                nonce.copy_from_slice(&hash.finalize()[..8]);
+                let random = hash(&[&request.secret.to_be_bytes(), &request.unix_ms.to_be_bytes(), message]);
+                let nonce = std::array::from_fn(|at| random[at]);
                 let unique = Uniqueness { nonce, unix_ms: request.unix_ms };
                 match ntlm::challenge(message, &self.realm, &self.realm, unique) {
                     Ok(challenge) => {
@@ -273,7 +295,7 @@ impl Access {
             (Some(3), ConnectionAccess::Begun(begun)) => {
                 let messages = [&*begun.negotiate, &*begun.challenge, message];
                 match ntlm::verify(messages, |domain, user| self.password(domain, user)) {
-                    Ok(_) => Step::Granted,
+                    Ok(_) => Step::Granted(None),
                     Err(_) => Step::Refused,
                 }
             }
@@ -290,19 +312,35 @@ impl Access {
 
 /// The outcome of one step of a handshake.
 enum Step {
-    /// The user is known.
-    Granted,
+    /// The user is known. The token, if there is one, proves this side to the client.
+    Granted(Option<Vec<u8>>),
     /// The client has to answer this token.
     Ask(Vec<u8>),
     Refused,
 }
 
+/// The value of a field with a token.
+fn field_with(scheme: Scheme, token: &[u8]) -> Vec<u8> {
+    let mut field = Vec::new();
+    write_token(scheme.word(), token, &mut field);
+    field
+}
+
+fn is_kerberos(mechanism: &[u8]) -> bool {
+    mechanism == spnego::oid::KERBEROS || mechanism == spnego::oid::KERBEROS_OF_WINDOWS
+}
+
+/// Bytes that others cannot guess, because they do not know one of the parts.
+fn hash(parts: &[&[u8]]) -> [u8; 16] {
+    let mut hash = Md5::new();
+    parts.iter().for_each(|part| hash.update(part));
+    hash.finalize().into()
+}
+
 /// A nonce: the time, and a mark that distinguishes our nonces from others.
 fn nonce_of(now: u64, secret: u64) -> String {
-    let mut hash = Md5::new();
-    hash.update(secret.to_be_bytes());
-    hash.update(now.to_be_bytes());
-    let mark = hash.finalize().iter().take(8).fold(0, |mark, byte| mark << 8 | u64::from(*byte));
+    let random = hash(&[&secret.to_be_bytes(), &now.to_be_bytes()]);
+    let mark = random.iter().take(8).fold(0, |mark, byte| mark << 8 | u64::from(*byte));
     format!("{now:016x}{mark:016x}")
 }
 

@@ -47,6 +47,17 @@ pub enum HandshakeError {
     Ntlm(#[from] NtlmError),
 }
 
+/// The value of the field that shows a ticket of Kerberos, whose token this is, in the scheme `Negotiate`.
+pub fn show_ticket(token: &[u8], framing: TokenFrame) -> Vec<u8> {
+    let mut field = Vec::new();
+    let framed = Message::Init { mechanisms: vec![oid::KERBEROS], token: Some(token) };
+    match framing {
+        TokenFrame::Spnego => write_token("Negotiate", &framed.write(), &mut field),
+        TokenFrame::Raw | TokenFrame::Ntlm => write_token("Negotiate", token, &mut field),
+    }
+    field
+}
+
 /// A handshake whose first message was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientHandshake {

@@ -6,6 +6,8 @@
 //! NegTokenResp = a1 { 30 { a0 { state }, a1 { chosen mechanism }, a2 { token }, a3 { integrity code of the list } } }
 //! ```
 
+use polygraph_kerberos::der::{Der, element as tlv, tag};
+
 /// Object identifiers in DER, without tag and length.
 pub mod oid {
     /// SPNEGO itself: 1.3.6.1.5.5.2.
@@ -13,20 +15,9 @@ pub mod oid {
     /// NTLM: 1.3.6.1.4.1.311.2.2.10.
     pub const NTLM: &[u8] = &[0x2b, 0x06, 0x01, 0x04, 0x01, 0x82, 0x37, 0x02, 0x02, 0x0a];
     /// Kerberos: 1.2.840.113554.1.2.2.
-    pub const KERBEROS: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x12, 0x01, 0x02, 0x02];
+    pub const KERBEROS: &[u8] = polygraph_kerberos::MECHANISM;
     /// Kerberos as old versions of Windows write it: 1.2.840.48018.1.2.2.
     pub const KERBEROS_OF_WINDOWS: &[u8] = &[0x2a, 0x86, 0x48, 0x82, 0xf7, 0x12, 0x01, 0x02, 0x02];
-}
-
-/// Tags of DER.
-mod tag {
-    pub const OCTETS: u8 = 0x04;
-    pub const OID: u8 = 0x06;
-    pub const ENUMERATED: u8 = 0x0a;
-    pub const SEQUENCE: u8 = 0x30;
-    /// The frame of the first token of any mechanism (RFC 2743, section 3.1).
-    pub const APPLICATION: u8 = 0x60;
-    pub const CONTEXT: u8 = 0xa0;
 }
 
 /// The state of a negotiation as the server sees it.
@@ -165,51 +156,6 @@ fn read_response(bytes: &[u8]) -> Option<Message<'_>> {
         }
     }
     Some(Message::Response { state, mechanism, token, mic })
-}
-
-/// Reads elements of DER.
-struct Der<'a>(&'a [u8]);
-
-impl<'a> Der<'a> {
-    /// The next element; `Some(None)` at the end, `None` if the bytes are no DER.
-    fn next(&mut self) -> Option<Option<(u8, &'a [u8])>> {
-        let Some((&tag, rest)) = self.0.split_first() else { return Some(None) };
-        let (&first, rest) = rest.split_first()?;
-        let (len, rest) = match first {
-            0..0x80 => (usize::from(first), rest),
-            _ => {
-                let (digits, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
-                if digits.is_empty() || digits.len() > 4 {
-                    return None;
-                }
-                (digits.iter().fold(0, |len, digit| len << 8 | usize::from(*digit)), rest)
-            }
-        };
-        let (value, rest) = rest.split_at_checked(len)?;
-        self.0 = rest;
-        Some(Some((tag, value)))
-    }
-
-    /// The value of the next element if it has this tag.
-    fn expect(&mut self, wanted: u8) -> Option<&'a [u8]> {
-        self.next()?.filter(|(tag, _)| *tag == wanted).map(|(_, value)| value)
-    }
-}
-
-/// An element of DER.
-fn tlv(tag: u8, value: &[u8]) -> Vec<u8> {
-    let mut out = vec![tag];
-    match value.len() {
-        len @ 0..0x80 => out.push(len as u8),
-        len => {
-            let bytes = len.to_be_bytes();
-            let digits = &bytes[(len.leading_zeros() / 8) as usize..];
-            out.push(0x80 | digits.len() as u8);
-            out.extend_from_slice(digits);
-        }
-    }
-    out.extend_from_slice(value);
-    out
 }
 
 #[cfg(test)]
