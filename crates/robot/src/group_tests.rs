@@ -404,7 +404,7 @@ fn a_redirect_that_is_not_from_our_servers_is_no_success() {
     {
         let astray = move |_: &Ask| {
             let text =
-                format!("HTTP/1.1 {status}\r\nLocation: https://10.7.7.7/\r\nContent-Length: 0\r\n\r\n");
+                format!("HTTP/1.1 {status}\r\nLocation: http://10.7.7.7/\r\nContent-Length: 0\r\n\r\n");
             Answer::Reply(text.into(), Nanos::ZERO)
         };
         let block = run(&TestLink::new(astray), settings(pages(), |_| {}), 10);

@@ -320,6 +320,7 @@ fn settings_of_robots() {
         ),
         ("R.http_proxies = [ '10.5.0.1-2:3128', 'known.tst:8080' ];", |r| {
             r.proxies = ["10.5.0.1:3128", "10.5.0.2:3128", "10.9.9.9:8080"].map(socket).to_vec();
+            r.proxy_names = ["10.5.0.1", "10.5.0.2", "known.tst"].map(str::to_owned).to_vec();
         }),
         (
             "R.dns_resolver = { servers = [ '10.6.0.1', '10.6.0.2:5353' ]; timeout = 2sec; query_type = \"AAAA\"; cache = { capacity = 10; sharing_group = \"g\"; }; };",

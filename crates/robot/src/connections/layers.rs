@@ -51,7 +51,12 @@ impl SecureRobots {
         if !self.robots.contains_key(&cx.robot) {
             let (number, profile) = (cx.number(), cx.profile());
             let mut rng = cx.settings.seed.stream("tls", number as u64);
-            let missing = || TransactionFailure::new(ErrorKind::Other, "the robot has no `ssl_wraps`");
+            let missing = || {
+                TransactionFailure::new(
+                    ErrorKind::Other,
+                    "the URL is https, but the robot has no `ssl_wraps`",
+                )
+            };
             let wrap = profile.tls.draw_index(&mut rng).ok_or_else(missing)?;
             let settings = &profile.tls.items()[wrap];
             let key = cx.profile_index() << 16 | wrap;
