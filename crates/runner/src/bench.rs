@@ -130,7 +130,6 @@ impl<'a> Bench<'a> {
         let predicted = self.device_model().map(|model| (undisturbed.clone(), model));
         let epoch = jiff::Timestamp::now().as_second() as u64;
         let origins: Vec<SocketAddr> = self.reserved.iter().map(ReservedAddress::address).collect();
-        self.settings.announce_engine(self.notify);
         let engine = self.settings.engine();
         let device = self.device.take().map(|device| device.with_engine(engine));
         let mut device =
@@ -174,6 +173,7 @@ impl<'a> Bench<'a> {
             client: client.settings.group,
             server: server.config.group,
         };
+        self.settings.announce_engine(self.notify);
         let mut outcome = polygraph_engine::run(self.job(client, server), |header, record| {
             device.iter_mut().for_each(|device| device.watch(header, record));
             observer(header, record);

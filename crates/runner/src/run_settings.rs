@@ -38,7 +38,7 @@ pub struct RunSettings {
 }
 
 impl RunSettings {
-    /// Tells the user if event loops do not wait with epoll.
+    /// Tells the user if event loops do not wait with epoll, once the test can start.
     pub fn announce_engine(&self, notify: Notify) {
         if self.engine() == Engine::Uring {
             notify(Notice::Note("event loops wait with io_uring".to_owned()));

@@ -89,7 +89,6 @@ pub struct Args {
 /// Runs the robots.
 pub fn run(args: Args) -> Done {
     let mut settings = args.common.run_settings();
-    settings.announce_engine(notify);
     let working_set = args.working_set.open(&mut settings)?;
     let mut test = args.test(&settings)?;
     // The addresses go with this value.
@@ -123,6 +122,7 @@ pub fn run(args: Args) -> Done {
     // A client that cannot start leaves existing logs alone.
     log_file::prepare(args.log.as_deref(), notify)?;
     log_file::prepare(args.sample_log.as_deref(), notify)?;
+    settings.announce_engine(notify);
     let job = RunSetup {
         schedule: test.schedule.clone(),
         start: args.share.start(StartRule::Now),

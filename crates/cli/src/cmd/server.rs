@@ -68,7 +68,6 @@ pub struct Args {
 pub fn run(args: Args) -> Done {
     limits::raise_descriptor_limit();
     let settings = args.common.run_settings();
-    settings.announce_engine(notify);
     let mut test = match args.workload.test(settings.global_seed, true)? {
         Some(test) => test,
         None => args.test()?,
@@ -84,6 +83,7 @@ pub fn run(args: Args) -> Done {
     let mut live = args.live.start()?;
     log_file::prepare(args.log.as_deref(), notify)?;
     log_file::prepare(args.sample_log.as_deref(), notify)?;
+    settings.announce_engine(notify);
     let addresses: Vec<SocketAddr> = reserved.iter().map(ReservedAddress::address).collect();
     let mut server = jobs::server_job(&test, &settings, args.tolerance.into(), reserved, layout);
     server.log.clone_from(&args.log);
