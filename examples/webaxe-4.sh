@@ -126,9 +126,10 @@ on clt1 "$POLYGRAPH" aka lo "10.$BENCH.0.1" --remove
 on clt2 "$POLYGRAPH" aka lo "10.$BENCH.4.1" --remove
 
 step "6: a no-surrogate test"
-# The custom workload of the how-to: both files in one, without the #include and the phases of the fill. "To send robots requests
+# The custom workload of the how-to: its files in one, without their #include and the phases of the fill. "To send robots requests
 # directly to Polygraph servers, set origins to S.addresses."
-cat "$work/webaxe-4.pg" "$work/webaxe-4-guts.pg" | sed -e '/#include "webaxe-4-guts.pg"/d' \
+cat "$work/webaxe-4.pg" "$work/webaxe-4-agents.pg" "$work/webaxe-4-guts.pg" | sed \
+    -e '/#include "webaxe-4-guts.pg"/d' -e '/#include "webaxe-4-agents.pg"/d' \
     -e 's|^ *phFRamp, phFill, phFExit,|    // phFRamp, phFill, phFExit,|' \
     -e 's|origins = TheMap.names;|origins = S.addresses;|' -e 's|^use(TheBench, S, TheMap, R);|use(TheBench, S, R);|' \
     > "$work/my.pg"

@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn entries_by_kind() {
-        assert_eq!(names(EntryKind::Workload).len(), 19);
+        assert_eq!(names(EntryKind::Workload).len(), 21);
         assert_eq!(names(EntryKind::Device)[..2], ["squid", "squid-bump"]);
         assert_eq!(names(EntryKind::Bakeoff), ["five-caches"]);
         assert_eq!(names(EntryKind::Lab), ["two-hosts", "polymix-3", "fleet", "webaxe-4"]);

@@ -59,7 +59,8 @@ fn a_search_finds_the_capacity_and_goes_on_after_a_kill() {
     // Runs from before the kill are listed again, and not repeated.
     assert_eq!(steps(&killed.out).len(), 2, "{killed:?}");
     assert_eq!(steps(&done.out)[..2], steps(&killed.out)[..], "{done:?}");
-    let line = done.out.lines().find(|line| line.starts_with("peak ")).unwrap_or_else(|| panic!("{done:?}"));
+    let line =
+        done.out.lines().find(|line| line.starts_with("FOUND: peak ")).unwrap_or_else(|| panic!("{done:?}"));
     let rate_after = |word: &str| -> f64 {
         let rest = line.split_once(word).unwrap_or_else(|| panic!("{line}")).1;
         rest.split('/').next().unwrap().parse().unwrap_or_else(|_| panic!("{line}"))

@@ -110,7 +110,7 @@ fn certificates_of_a_workload_are_accepted() {
     let sandbox = Sandbox::new();
     write_workload(&sandbox, "", "");
     let done = sandbox.polygraph("certs tls.pg --key_type Ed25519");
-    assert!(done.code() == Some(0) && done.out.contains("1 certificates"), "{done:?}");
+    assert!(done.code() == Some(0) && done.out.contains("1 certificate\n"), "{done:?}");
     write_workload(&sandbox, VERIFY, "root_certificate = \"certs/ca.pem\"; rsa_key_sizes = [ 2048bit ];");
     let (done, figures) = run(&sandbox, "");
     assert_eq!(figures["errors.count"], 0.0, "{done:?}");
