@@ -32,7 +32,7 @@ impl Engine {
         }
     }
 
-    /// The better one that this host allows: a transaction costs less on io_uring (`bench/RESULTS.md`).
+    /// The better one that this host allows: robots need less processor time on io_uring (`bench/RESULTS.md`).
     pub fn best() -> Engine {
         match polygraph_uring::refusal() {
             None => Engine::Uring,

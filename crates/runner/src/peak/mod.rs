@@ -20,7 +20,7 @@ const LEAST_THINK_TIMES: f64 = 20.0;
 
 /// Extends a goal to a run at `rate` requests per second that is long enough for a verdict, including the warm-up, in which
 /// nothing is measured. It plans for 1.5 times the transactions that a verdict needs, because random arrivals then fall short
-/// only once in a million runs, and for [`LEAST_THINK_TIMES`] times the mean think time of the servers (in seconds).
+/// only once in a million runs, and for 20 times the mean think time of the servers (`think`, in seconds).
 pub fn long_enough(goal: Goal, rate: f64, think: f64) -> Goal {
     let transactions = LEAST_TRANSACTIONS as f64 * 1.5 / (1.0 - WARM_SHARE);
     let seconds = (transactions / rate).max(LEAST_THINK_TIMES * think);
