@@ -132,6 +132,18 @@ def machine(tools):
     }
 
 
+def costs(run, used, served, wall):
+    """What a measurement cost each side, in microseconds per transaction."""
+    client, server = run.cpu.per(run.count), used.per(served)
+    return {
+        "count": run.count,
+        "served": served,
+        "wall_s": round(wall, 3),
+        "client_us": {"user": client.user, "system": client.system, "total": client.total},
+        "server_us": {"user": server.user, "system": server.system, "total": server.total},
+    }
+
+
 def measure(tools, case, server_name, client_name, port):
     """One measurement as a record for the results."""
     measured = {"case": case.name, "server": server_name, "client": client_name, "workload": bool(case.workload)}
@@ -152,15 +164,7 @@ def measure(tools, case, server_name, client_name, port):
             slack = CONNECTIONS * (20 if case.workload else 1) + 1
             if not run.count - slack <= served <= run.count + slack:
                 raise Failure(f"the client counts {run.count} transactions, the server {served}")
-            client = run.cpu.per(run.count)
-            server_cpu = used.per(served)
-            measured |= {
-                "count": run.count,
-                "served": served,
-                "wall_s": round(wall, 3),
-                "client_us": {"user": client.user, "system": client.system, "total": client.total},
-                "server_us": {"user": server_cpu.user, "system": server_cpu.system, "total": server_cpu.total},
-            }
+            measured |= costs(run, used, served, wall)
         except Failure as failure:
             measured["failure"] = str(failure)
         finally:

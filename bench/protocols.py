@@ -147,16 +147,11 @@ CLIENTS = {client.__name__: client for client in (polyclt, wrk, h2load, shb, s_t
 class Secure:
     """What servers of this program have besides the others: TLS when somebody looks whether they are ready."""
 
-    def get(self, path):
+    def connect(self):
+        if not self.case.tls:
+            return super().connect()
         trust_all = ssl._create_unverified_context()
-        connection = (http.client.HTTPSConnection("127.0.0.1", self.port, timeout=5, context=trust_all) if self.case.tls
-                      else http.client.HTTPConnection("127.0.0.1", self.port, timeout=5))
-        try:
-            connection.request("GET", path, headers={"Connection": "close"})
-            reply = connection.getresponse()
-            return reply.status, reply.read()
-        finally:
-            connection.close()
+        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=5, context=trust_all)
 
 
 class SecurePolysrv(Secure, Polysrv):
@@ -253,12 +248,7 @@ def measure(tools, case, server_name, client_name, port):
                 raise Failure(f"the client counts {run.count} transactions, the server {served}")
             if server_name == "polysrv":
                 check_sessions(tools, server.log, case)
-            client, server_cpu = run.cpu.per(run.count), used.per(served)
-            measured |= {
-                "count": run.count, "served": served, "wall_s": round(wall, 3),
-                "client_us": {"user": client.user, "system": client.system, "total": client.total},
-                "server_us": {"user": server_cpu.user, "system": server_cpu.system, "total": server_cpu.total},
-            }
+            measured |= bench.costs(run, used, served, wall)
         except Failure as failure:
             measured["failure"] = str(failure)
         finally:

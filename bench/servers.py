@@ -53,8 +53,11 @@ class Server:
         children = Path(f"/proc/{main}/task/{main}/children").read_text().split()
         return [main, *map(int, children)]
 
+    def connect(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+
     def get(self, path):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        connection = self.connect()
         try:
             connection.request("GET", path, headers={"Connection": "close"})
             reply = connection.getresponse()
