@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::Command;
 
+use crate::peers::{squid_that_asks, wait_for_listener};
 use crate::sandbox::{Done, Running, Sandbox, free_port};
 
 const USERS: &str = "credentials = [ \"DOM\\\\joe:secret\" ];";
@@ -178,42 +179,19 @@ fn another_implementation_shakes_hands_with_the_proxy_and_with_servers() {
 
 /// Squid with a helper that verifies the users of the robots, and what does the work of the helper.
 fn squid(sandbox: &Sandbox, scheme: &str) -> ([Running; 2], u16) {
-    let (port, behind) = (free_port(), free_port());
+    let behind = free_port();
     sandbox.write("users", "DOM:joe:secret\n");
     let words = format!("{} serve {behind} {scheme} users", peer());
     let verifier = sandbox.start_program(python().to_str().expect("a path in UTF-8"), &words);
     wait_for_listener(behind);
     let helper = peer().replace("ntlm.py", "helper.sh");
     let lines = [
-        format!("http_port 127.0.0.1:{port}"),
         format!("auth_param {scheme} program /bin/bash {helper} {behind}"),
         format!("auth_param {scheme} children 8 startup=2 idle=1"),
         format!("auth_param {scheme} keep_alive on"),
-        "acl known proxy_auth REQUIRED".to_owned(),
-        "http_access allow known".to_owned(),
-        "http_access deny all".to_owned(),
-        "cache_mem 16 MB".to_owned(),
-        "access_log none".to_owned(),
-        "cache_log /dev/null".to_owned(),
-        "pid_filename none".to_owned(),
-        "coredump_dir /".to_owned(),
-        "shutdown_lifetime 1 second".to_owned(),
     ];
-    sandbox.write("squid.conf", &(lines.join("\n") + "\n"));
-    // Instances with other names share no memory.
-    let squid = sandbox.start_program("squid", &format!("-N -n auth{port} -f squid.conf"));
-    wait_for_listener(port);
+    let (squid, port) = squid_that_asks(sandbox, &lines);
     ([verifier, squid], port)
-}
-
-fn wait_for_listener(port: u16) {
-    for _ in 0..600 {
-        if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
-    panic!("nothing listens at port {port}");
 }
 
 #[test]
@@ -230,7 +208,6 @@ fn robots_shake_hands_with_squid() {
 /// Squid with one of its own helpers, which reads the users of a file.
 fn squid_with_users(sandbox: &Sandbox, scheme: &str) -> (Running, u16) {
     use std::os::unix::fs::PermissionsExt as _;
-    let port = free_port();
     let (helper, users) = match scheme {
         "basic" => {
             let made =
@@ -247,24 +224,11 @@ fn squid_with_users(sandbox: &Sandbox, scheme: &str) -> (Running, u16) {
     }
     let users = sandbox.path().join("users");
     let lines = [
-        format!("http_port 127.0.0.1:{port}"),
         format!("auth_param {scheme} program /usr/lib/squid/{helper} {}", users.display()),
         format!("auth_param {scheme} children 4 startup=1 idle=1"),
         format!("auth_param {scheme} realm bench"),
-        "acl known proxy_auth REQUIRED".to_owned(),
-        "http_access allow known".to_owned(),
-        "http_access deny all".to_owned(),
-        "cache_mem 16 MB".to_owned(),
-        "access_log none".to_owned(),
-        "cache_log /dev/null".to_owned(),
-        "pid_filename none".to_owned(),
-        "coredump_dir /".to_owned(),
-        "shutdown_lifetime 1 second".to_owned(),
     ];
-    sandbox.write("squid.conf", &(lines.join("\n") + "\n"));
-    let squid = sandbox.start_program("squid", &format!("-N -n users{port} -f squid.conf"));
-    wait_for_listener(port);
-    (squid, port)
+    squid_that_asks(sandbox, &lines)
 }
 
 /// A workload with TLS, for robots that need a tunnel.

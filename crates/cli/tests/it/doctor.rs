@@ -141,24 +141,25 @@ fn what_changes_packets_is_found() {
     }
 }
 
-/// A process that changes a setting and waits to be killed; [`changes_of_a_killed_process_are_found_and_undone`] starts it.
-#[test]
-#[ignore = "a part of another test"]
-fn holds_changes() {
-    let mut changes = Ledger::of_system().unwrap().begin("a test of the doctor").unwrap();
-    changes.set(Path::new("/proc/sys/net/core/somaxconn"), "77").unwrap();
-    println!("changed");
-    std::thread::sleep(Duration::from_secs(120));
-}
+/// Set for a process that changes a setting and waits to be killed.
+const HOLDS_CHANGES: &str = "POLYGRAPH_TEST_HOLDS_CHANGES";
 
+/// The process that is killed is this test once more.
 #[test]
 fn changes_of_a_killed_process_are_found_and_undone() {
+    const NAME: &str = "doctor::changes_of_a_killed_process_are_found_and_undone";
+    if std::env::var_os(HOLDS_CHANGES).is_some() {
+        let mut changes = Ledger::of_system().unwrap().begin("a test of the doctor").unwrap();
+        changes.set(Path::new("/proc/sys/net/core/somaxconn"), "77").unwrap();
+        println!("changed");
+        return std::thread::sleep(Duration::from_secs(120));
+    }
     let (sandbox, host) = (Sandbox::new(), Host::up());
     let read = || host.shell("cat /proc/sys/net/core/somaxconn");
     let before = read();
     let is_found = || has(&host.findings(&sandbox, "--quick"), "abandoned_changes", "distorts");
     let this = std::env::current_exe().unwrap();
-    let words = format!("{} --exact doctor::holds_changes --ignored --nocapture", this.display());
+    let words = format!("env {HOLDS_CHANGES}=1 {} --exact {NAME} --nocapture", this.display());
     // Every command that changes the network undoes such changes first, so a test beside this one may be faster.
     let undone_by_the_doctor = || {
         let mut holder = host.start(&sandbox, &words);

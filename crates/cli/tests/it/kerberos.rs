@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
+use crate::peers::{squid_that_asks, wait_for_listener};
 use crate::sandbox::{Done, Running, Sandbox, free_port};
 
 const REALM: &str = "BENCH.TEST";
@@ -87,16 +87,6 @@ impl Kdc {
     }
 }
 
-fn wait_for_listener(port: u16) {
-    for _ in 0..600 {
-        if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    panic!("nothing listens at port {port}");
-}
-
 /// A workload of 5 robots that send 20 requests per second each. `before` declares what they use. Returns the port of the server.
 fn write_workload(sandbox: &Sandbox, before: &str, robot: &str, server: &str) -> u16 {
     let port = free_port();
@@ -144,7 +134,6 @@ fn check_tickets(done: &Done, figures: &HashMap<String, f64>) {
 
 /// Squid that demands tickets for the service in this keytab.
 fn squid(sandbox: &Sandbox, kdc: &Kdc, keytab: &str) -> (Running, u16) {
-    let port = free_port();
     let helper = format!(
         "/usr/bin/env KRB5_CONFIG={} /usr/lib/squid/negotiate_kerberos_auth -k {} -s GSS_C_NO_NAME -c {}",
         kdc.path("krb5.conf"),
@@ -152,29 +141,16 @@ fn squid(sandbox: &Sandbox, kdc: &Kdc, keytab: &str) -> (Running, u16) {
         kdc.dir.display()
     );
     let lines = [
-        format!("http_port 127.0.0.1:{port}"),
         format!("auth_param negotiate program {helper}"),
         "auth_param negotiate children 8 startup=2 idle=1".to_owned(),
         "auth_param negotiate keep_alive on".to_owned(),
-        "acl known proxy_auth REQUIRED".to_owned(),
-        "http_access allow known".to_owned(),
-        "http_access deny all".to_owned(),
-        "cache_mem 16 MB".to_owned(),
-        "access_log none".to_owned(),
-        "cache_log /dev/null".to_owned(),
-        "pid_filename none".to_owned(),
-        "coredump_dir /".to_owned(),
-        "shutdown_lifetime 1 second".to_owned(),
     ];
-    sandbox.write("squid.conf", &(lines.join("\n") + "\n"));
     // Squid gives up its rights; the keytab must be readable for it.
     for name in [keytab, "krb5.conf"] {
         open_to_all(&kdc.dir.join(name), 0o644);
     }
     open_to_all(&kdc.dir, 0o777);
-    let squid = sandbox.start_program("squid", &format!("-N -n kerberos{port} -f squid.conf"));
-    wait_for_listener(port);
-    (squid, port)
+    squid_that_asks(sandbox, &lines)
 }
 
 fn open_to_all(path: &std::path::Path, mode: u32) {

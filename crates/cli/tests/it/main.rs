@@ -34,6 +34,7 @@ mod net_checks;
 mod network;
 mod odd_robots;
 mod peak;
+mod peers;
 mod pgl_cmds;
 mod preflight;
 mod protocols;

@@ -1,9 +1,8 @@
 //! Robots behind SOCKS proxies: microsocks and Dante, which `devices/install.sh` installs.
 
 use std::collections::HashMap;
-use std::net::TcpStream;
-use std::time::Duration;
 
+use crate::peers::wait_for_listener;
 use crate::sandbox::{Done, Running, Sandbox, free_port};
 
 /// A workload of 10 robots that send 20 requests per second each for 4 seconds.
@@ -35,16 +34,6 @@ fn run(sandbox: &Sandbox, words: &str) -> (Done, HashMap<String, f64>) {
 /// Kinds of errors and how many there were, as the log tells them.
 fn errors(sandbox: &Sandbox) -> String {
     sandbox.polygraph(&format!("lr {}", sandbox.result().join("client.log").display())).out
-}
-
-fn wait_for_listener(port: u16) {
-    for _ in 0..600 {
-        if TcpStream::connect(("127.0.0.1", port)).is_ok() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    panic!("nothing listens at port {port}");
 }
 
 fn microsocks(sandbox: &Sandbox, options: &str) -> (Running, u16) {
