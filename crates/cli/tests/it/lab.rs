@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::sandbox::{ATTEMPTS, Done, Sandbox, quiet, valid};
+use crate::sandbox::{ATTEMPTS, Done, Sandbox, many_neighbours, quiet, valid};
 
 /// A lab of a test. It is taken down when this is dropped, also on panic.
 struct TestLab {
@@ -228,7 +228,7 @@ fn how_to(script: &str, without_device: &str, device: &str, settings: &str, step
 
 #[test]
 fn the_how_to_of_polymix_3_works_step_by_step() {
-    let _quiet = quiet();
+    let _alone = (many_neighbours(), quiet());
     let steps = [
         "10.16.1.1-200",
         "eth0: 200 addresses added",

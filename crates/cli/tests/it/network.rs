@@ -3,16 +3,18 @@
 use std::net::{IpAddr, UdpSocket};
 use std::path::Path;
 use std::process::Command;
+use std::sync::RwLockReadGuard;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::sandbox::{Done, PATIENCE, Running, Sandbox};
+use crate::sandbox::{Done, PATIENCE, Running, Sandbox, few_neighbours};
 
 /// Two connected namespaces. They are removed when this is dropped.
 pub struct TwoHosts {
     names: [String; 2],
+    _neighbours: RwLockReadGuard<'static, ()>,
 }
 
 /// The addresses of the hosts, one line each: IPv4, IPv6.
@@ -32,7 +34,8 @@ impl TwoHosts {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let id = std::process::id();
-        let hosts = TwoHosts { names: ["a", "b"].map(|side| format!("pg{id}-{number}{side}")) };
+        let names = ["a", "b"].map(|side| format!("pg{id}-{number}{side}"));
+        let hosts = TwoHosts { names, _neighbours: few_neighbours() };
         hosts.names.iter().for_each(|name| ip(&format!("netns add {name}")));
         let [a, b] = &hosts.names;
         ip(&format!("link add cable netns {a} type veth peer name cable netns {b}"));

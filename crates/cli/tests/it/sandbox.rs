@@ -7,7 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,20 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 pub fn quiet() -> MutexGuard<'static, ()> {
     static QUIET: Mutex<()> = Mutex::new(());
     QUIET.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// The kernel keeps the neighbours (ARP) of all namespaces in one table, of 1024 entries by default (`gc_thresh3`). While a lab with
+/// hundreds of addresses on its cables fills it, packets to new neighbours are dropped everywhere.
+static NEIGHBOURS: RwLock<()> = RwLock::new(());
+
+/// Held by tests that need a few neighbours.
+pub fn few_neighbours() -> RwLockReadGuard<'static, ()> {
+    NEIGHBOURS.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Held by tests that may fill the table of neighbours. Before [`quiet`], if both are needed.
+pub fn many_neighbours() -> RwLockWriteGuard<'static, ()> {
+    NEIGHBOURS.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The engines that this host allows, as `--engine` calls them.
