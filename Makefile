@@ -2,6 +2,8 @@
 
 PREFIX ?= /usr/local
 CARGO ?= cargo
+# Cargo uses this one as well when it is set.
+RUSTC ?= rustc
 BENCH ?=
 # Cargo's profile of what is installed; `make dist` packs `dist`.
 PROFILE ?= release
@@ -16,7 +18,7 @@ FEATURES = fleet,kerberos,manual,tls
 # The targets of release archives, and the one of `make static`. A target without a Rust standard library on this machine is left out.
 DIST_TARGETS ?= x86_64-unknown-linux-musl aarch64-unknown-linux-musl
 HOST_ARCH = $(shell uname -m)
-HAS_MUSL = $(wildcard $(shell rustc --print target-libdir --target $(HOST_ARCH)-unknown-linux-musl)/libstd-*.rlib)
+HAS_MUSL = $(wildcard $(shell $(RUSTC) --print target-libdir --target $(HOST_ARCH)-unknown-linux-musl)/libstd-*.rlib)
 STATIC_TARGET ?= $(HOST_ARCH)-unknown-linux-$(if $(HAS_MUSL),musl,gnu)
 # SBOM=no: without the list of components, whose tool takes minutes to build.
 SBOM ?= yes
@@ -133,7 +135,7 @@ static:
 # Everything that a release publishes, in dist/.
 dist: PROFILE = dist
 dist: all $(if $(filter yes,$(SBOM)),$(CYCLONEDX))
-	CARGO='$(CARGO)' TARGET='$(TARGET)' FEATURES='$(FEATURES)' PROFILE='$(PROFILE)' DIST_TARGETS='$(DIST_TARGETS)' \
+	CARGO='$(CARGO)' RUSTC='$(RUSTC)' TARGET='$(TARGET)' FEATURES='$(FEATURES)' PROFILE='$(PROFILE)' DIST_TARGETS='$(DIST_TARGETS)' \
 		CYCLONEDX='$(if $(filter yes,$(SBOM)),$(CYCLONEDX))' sh deploy/dist.sh
 
 $(CYCLONEDX):

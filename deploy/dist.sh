@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes the files of a release in dist/ (docs/releasing.md). `make dist` runs it after a build, with the Makefile's variables:
-# CARGO, TARGET (the target directory), FEATURES, PROFILE, DIST_TARGETS and CYCLONEDX.
+# CARGO, TARGET (the target directory), FEATURES, PROFILE, DIST_TARGETS and CYCLONEDX. RUSTC may name another compiler.
 #
 # Whatever cannot be made on this machine is named at the end, with what it lacks.
 set -eu
@@ -39,7 +39,7 @@ make --no-print-directory install install-services DESTDIR="$work/root" PREFIX=/
 
 # Archives with a static program, one for each target.
 has_std() { # TARGET
-    ls "$(rustc --print target-libdir --target "$1")"/libstd-*.rlib >/dev/null 2>&1
+    ls "$("${RUSTC:-rustc}" --print target-libdir --target "$1")"/libstd-*.rlib >/dev/null 2>&1
 }
 archive() { # TARGET NAME
     name=polygraph-$version-$2
