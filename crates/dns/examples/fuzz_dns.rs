@@ -1,35 +1,18 @@
 //! Runs the message code on mutated messages, many times: `cargo run --release --example fuzz_dns -- 1000000 [seed]`.
 
-#![allow(clippy::disallowed_methods, reason = "fuzzing is bounded by real time")]
-#![expect(clippy::print_stdout, reason = "a program for people")]
+use std::process::ExitCode;
 
-use std::time::{Duration, Instant};
+use polygraph_testing::fuzz::at_length;
 
 #[path = "../tests/it/mutate.rs"]
 mod mutate;
 
-use mutate::{Random, Subject, corpus, mutate as mutated};
-
-fn main() {
-    let mut args = std::env::args().skip(1).map(|arg| arg.parse::<u64>().expect("a number"));
-    let count = args.next().unwrap_or(100_000);
-    let seed = args.next().unwrap_or(1).max(1);
-    let (subject, corpus) = (Subject::new(), corpus());
-    let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    let (start, mut slowest, mut deep) = (Instant::now(), Duration::ZERO, 0u64);
-    for index in 0..count {
-        let message = mutated(&corpus, &mut random);
-        let begin = Instant::now();
-        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| subject.run(&message)));
-        let Ok(reached) = done else {
-            let path = std::env::temp_dir().join(format!("fuzz-dns-{seed}-{index}"));
-            std::fs::write(&path, &message).expect("writable");
-            println!("panic: {}", path.display());
-            std::process::exit(1);
-        };
-        deep += u64::from(reached);
-        slowest = slowest.max(begin.elapsed());
-    }
-    let seconds = start.elapsed().as_secs_f64();
-    println!("{count} executions, seed {seed}, {seconds:.0} s, slowest {slowest:?}, {deep} with addresses");
+fn main() -> ExitCode {
+    let (subject, corpus) = (mutate::Subject::new(), mutate::corpus());
+    at_length(
+        "dns",
+        "with addresses",
+        |random| mutate::mutate(&corpus, random),
+        |message| subject.run(message),
+    )
 }

@@ -1,37 +1,10 @@
 //! What an export takes: the peak of allocated memory of all threads.
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, Ordering};
 
 use polygraph_export::{Format, export};
 use polygraph_stats::{Block, Class, Finished, Header, Interval, LogFile, LogWriter, Record, Side};
-
-static LIVE: AtomicI64 = AtomicI64::new(0);
-static PEAK: AtomicI64 = AtomicI64::new(0);
-
-/// Counts the bytes that were allocated and not freed.
-struct Counting;
-
-fn count(bytes: i64) {
-    let live = LIVE.fetch_add(bytes, Ordering::Relaxed) + bytes;
-    PEAK.fetch_max(live, Ordering::Relaxed);
-}
-
-// SAFETY: everything is passed on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as i64);
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        count(-(layout.size() as i64));
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
+use polygraph_testing::memory::{Counting, peak_of};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -76,14 +49,6 @@ fn write(directory: &Path, intervals: u64) -> PathBuf {
         log.write(&Record::Interval(Box::new(interval))).unwrap();
     }
     path
-}
-
-/// The largest number of live bytes while `work` ran, beyond those before it.
-fn peak_of<T>(work: impl FnOnce() -> T) -> (T, i64) {
-    let before = LIVE.load(Ordering::Relaxed);
-    PEAK.store(before, Ordering::Relaxed);
-    let done = work();
-    (done, PEAK.load(Ordering::Relaxed) - before)
 }
 
 /// Tables are written in parts of 8192 rows, so the logs are longer than that. Their intervals are nearly empty.

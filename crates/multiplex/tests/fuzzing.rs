@@ -2,13 +2,15 @@
 
 mod fuzz;
 
+use polygraph_testing::mutation::Random;
+
 #[test]
 fn mutated_sessions_end_without_a_panic() {
     let corpus = fuzz::corpus();
     // In one session, the server refuses the streams.
     let silent: Vec<usize> = (0..corpus.len()).filter(|at| !fuzz::run(&corpus[*at])).collect();
     assert_eq!(silent, [8], "valid sessions carry messages");
-    let mut random = fuzz::Random(1);
+    let mut random = Random(1);
     let through = (0..3000).filter(|_| fuzz::run(&fuzz::mutated(&corpus, &mut random))).count();
     assert!((300..2990).contains(&through), "{through} of 3000 carry messages");
 }

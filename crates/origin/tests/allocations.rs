@@ -1,6 +1,5 @@
 //! The plain path of a server allocates nothing per request: counted, not believed.
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::future::{Future, ready};
 use std::io::{self, IoSlice};
@@ -13,29 +12,9 @@ use std::task::{Context, Poll, Waker};
 use polygraph_link::{Conn, ConnectError, IdleState, Link, Nanos, NoDatagrams};
 use polygraph_origin::{Origin, OriginConfig, Server, ServerProfile, ServerSpec};
 use polygraph_stats::Recorder;
+use polygraph_testing::memory::{Counting, allocations};
 use polygraph_traffic::life::{Expiry, ExpiryBase, LifeCycle};
 use polygraph_traffic::{Catalog, ContentKind, Distr, Seed, Selector, UniqId};
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-// SAFETY: everything is passed on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // A thread that is ending has no counter any more.
-        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -160,12 +139,12 @@ fn plain_requests_allocate_nothing() {
             assert!(serving.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready());
         };
         serve(1);
-        let before = ALLOCATIONS.get();
+        let before = allocations();
         serve(1);
-        let one = ALLOCATIONS.get() - before;
+        let one = allocations() - before;
         serve(10_001);
         // The histograms and buffers of the first run are there; the connection costs the same for many requests.
-        assert_eq!(ALLOCATIONS.get() - before - one, one);
+        assert_eq!(allocations() - before - one, one);
         assert_eq!(recorder.totals().ok, 10_003);
     }
 }

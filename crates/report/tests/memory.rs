@@ -1,8 +1,6 @@
 //! What reading logs takes: the peak of allocated memory of all threads.
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use polygraph_report::compare::{CompareOptions, RunGroup, compare};
@@ -12,38 +10,13 @@ use polygraph_report::lx::{LxOptions, extract};
 use polygraph_report::run_dir::WholeRun;
 use polygraph_report::{LogSource, fold_files, lr, ltrace};
 use polygraph_stats::{Block, Class, Finished, Header, Interval, LogFile, LogWriter, Record, Side};
-
-static LIVE: AtomicI64 = AtomicI64::new(0);
-static PEAK: AtomicI64 = AtomicI64::new(0);
+use polygraph_testing::memory::{Counting, peak_of};
 
 /// Tests take turns, because the counters are those of the process.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Counts the bytes that were allocated and not freed.
-struct Counting;
-
-fn count(bytes: i64) {
-    let live = LIVE.fetch_add(bytes, Ordering::Relaxed) + bytes;
-    PEAK.fetch_max(live, Ordering::Relaxed);
-}
-
-// SAFETY: everything is passed on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as i64);
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        count(-(layout.size() as i64));
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(memory, layout) }
-    }
 }
 
 #[global_allocator]
@@ -100,14 +73,6 @@ fn write(directory: &Path, seconds: u64) -> PathBuf {
         log.write(&Record::Interval(Box::new(interval))).unwrap();
     }
     path
-}
-
-/// The largest number of live bytes while `work` ran, beyond those before it.
-fn peak_of<T>(work: impl FnOnce() -> T) -> (T, i64) {
-    let before = LIVE.load(Ordering::Relaxed);
-    PEAK.store(before, Ordering::Relaxed);
-    let done = work();
-    (done, PEAK.load(Ordering::Relaxed) - before)
 }
 
 /// What a task takes for a log of 20 intervals and for one of 200.

@@ -3,7 +3,6 @@
 //! Robots of a closed loop send requests to servers made of a function. What grows with the number of objects (tables of
 //! known objects) grows by doubling, so it allocates ever more rarely; everything else must allocate nothing.
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, RefCell};
 use std::future::{Future, ready};
 use std::io::{self, IoSlice};
@@ -16,32 +15,12 @@ use std::task::{Context, Poll, Waker};
 use polygraph_link::{Conn, ConnectError, IdleState, Link, Nanos, NoDatagrams};
 use polygraph_robot::{Field, Load, Profile, RobotGroup, Rules, Server, Settings, Tolerance, Verify};
 use polygraph_stats::Recorder;
+use polygraph_testing::memory::{Counting, allocations};
 use polygraph_traffic::{
     Behavior, Catalog, Content, ContentKind, Distr, Fingerprint, IdSource, Seed, Selector,
 };
 use polygraph_wire::decimal;
 use polygraph_wire::marks::{ContentsMark, XactMark};
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-// SAFETY: everything is passed on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // A thread that is ending has no counter any more.
-        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -280,12 +259,12 @@ fn cost(recurrence: f64, think: Option<Distr>, count: u64) -> Cost {
         }
     };
     until(&mut tasks, 2 * count);
-    let (allocations, looks, before) = (ALLOCATIONS.get(), link.0.looks.get(), recorder.totals().ok);
+    let (allocated, looks, before) = (allocations(), link.0.looks.get(), recorder.totals().ok);
     until(&mut tasks, 3 * count);
     let done = recorder.totals().ok - before;
     recorder.with(|block| assert_eq!(block.verified.due, block.verified.replies, "every body was compared"));
     Cost {
-        allocations: ALLOCATIONS.get() - allocations,
+        allocations: allocations() - allocated,
         looks: (link.0.looks.get() - looks) / done,
         task: link.0.largest.get(),
     }

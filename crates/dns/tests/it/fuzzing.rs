@@ -1,6 +1,8 @@
 //! Fuzzing for a moment; `examples/fuzz_dns.rs` does it at length.
 
-use crate::mutate::{Random, Subject, corpus, mutate};
+use polygraph_testing::mutation::Random;
+
+use crate::mutate::{Subject, corpus, mutate};
 
 #[test]
 fn any_bytes_are_taken() {

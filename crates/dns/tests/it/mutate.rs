@@ -5,6 +5,7 @@ use std::path::Path;
 
 use polygraph_dns::reply::{DnsOutcome, LARGEST_DATAGRAM, STREAM_LIMIT, Transport, reply};
 use polygraph_dns::{DnsError, DomainName, Query, QueryType, Zone};
+use polygraph_testing::mutation::{Mutator, Random, files};
 
 /// The tables and the question that all messages meet; the messages of the corpus are about them.
 pub struct Subject {
@@ -71,27 +72,7 @@ impl Subject {
 
 /// The messages that mutation starts from.
 pub fn corpus() -> Vec<Vec<u8>> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/dns");
-    let entries = std::fs::read_dir(dir).into_iter().flatten();
-    let mut files: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    files.sort();
-    files.iter().filter_map(|path| std::fs::read(path).ok()).collect()
-}
-
-/// A small generator of random numbers (xorshift); a seed makes a run repeatable.
-pub struct Random(pub u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() >> 11) as usize % bound.max(1)
-    }
+    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/dns"))
 }
 
 /// Octets that mean something in a message.
@@ -125,46 +106,5 @@ const PIECES: &[&[u8]] = &[
 
 /// Another message made from those of the corpus.
 pub fn mutate(corpus: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
-    let mut data = corpus[random.below(corpus.len())].clone();
-    // One change in five leaves a message that can be read to its end, so often there is only one.
-    let changes = if random.below(2) == 0 { 1 } else { 1 + random.below(4) };
-    for _ in 0..changes {
-        let at = random.below(data.len() + 1);
-        let end = (at + random.below(12)).min(data.len());
-        match random.below(9) {
-            0 => drop(data.drain(at..end)),
-            1 => drop(data.splice(at..at, PIECES[random.below(PIECES.len())].iter().copied())),
-            2 => drop(data.splice(at..end, PIECES[random.below(PIECES.len())].iter().copied())),
-            3 => {
-                let most = if random.below(50) == 0 { 300 } else { 3 };
-                let copy = data[at..end].repeat(1 + random.below(most));
-                drop(data.splice(at..at, copy));
-            }
-            4 => {
-                let other = &corpus[random.below(corpus.len())];
-                let from = random.below(other.len());
-                let to = (from + random.below(40)).min(other.len());
-                drop(data.splice(at..at, other[from..to].iter().copied()));
-            }
-            5 => data.truncate(at),
-            // Most of what a message says is said by its header.
-            6 => {
-                let at = random.below(12.min(data.len()));
-                if let Some(byte) = data.get_mut(at) {
-                    *byte = random.next() as u8;
-                }
-            }
-            7 => {
-                if let Some(byte) = data.get_mut(at) {
-                    *byte ^= 1 << random.below(8);
-                }
-            }
-            _ => {
-                if let Some(byte) = data.get_mut(at) {
-                    *byte = random.next() as u8;
-                }
-            }
-        }
-    }
-    data
+    Mutator { pieces: PIECES, head: 12, ..Mutator::default() }.mutate(corpus, random)
 }

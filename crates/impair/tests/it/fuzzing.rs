@@ -1,6 +1,8 @@
 //! Fuzzing for a moment; the target `nfqueue` (fuzz/README.md) does it at length.
 
-use crate::mutate::{Random, corpus, mutate, run};
+use polygraph_testing::mutation::Random;
+
+use crate::mutate::{corpus, mutate, run};
 
 #[test]
 fn any_bytes_are_taken() {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use polygraph_impair::nfqueue::message::{Message, Messages};
 use polygraph_impair::status::missed_packets;
+use polygraph_testing::mutation::{Mutator, Random, files};
 
 /// Takes any bytes for everything that bytes of the kernel are taken for. Nothing may panic or go on for ever. True if
 /// the bytes contain a packet.
@@ -31,27 +32,7 @@ fn is_inside(part: &[u8], whole: &[u8]) -> bool {
 
 /// The messages that mutation starts from.
 pub fn corpus() -> Vec<Vec<u8>> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/nfqueue");
-    let entries = std::fs::read_dir(dir).into_iter().flatten();
-    let mut files: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    files.sort();
-    files.iter().filter_map(|path| std::fs::read(path).ok()).collect()
-}
-
-/// A small generator of random numbers (xorshift); a seed makes a run repeatable.
-pub struct Random(pub u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() >> 11) as usize % bound.max(1)
-    }
+    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/nfqueue"))
 }
 
 /// Headers of attributes, lengths at the limits, and rows of the table of queues.
@@ -72,35 +53,5 @@ const PIECES: &[&[u8]] = &[
 
 /// Another message made from those of the corpus.
 pub fn mutate(corpus: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
-    let mut data = corpus[random.below(corpus.len())].clone();
-    let changes = if random.below(2) == 0 { 1 } else { 1 + random.below(4) };
-    for _ in 0..changes {
-        let at = random.below(data.len() + 1);
-        let end = (at + random.below(12)).min(data.len());
-        match random.below(8) {
-            0 => drop(data.drain(at..end)),
-            1 => drop(data.splice(at..at, PIECES[random.below(PIECES.len())].iter().copied())),
-            2 => drop(data.splice(at..end, PIECES[random.below(PIECES.len())].iter().copied())),
-            3 => data.extend(&corpus[random.below(corpus.len())]),
-            4 => data.truncate(at),
-            // Most of what a message says is said by its headers.
-            5 => {
-                let at = random.below(28.min(data.len()));
-                if let Some(byte) = data.get_mut(at) {
-                    *byte = random.next() as u8;
-                }
-            }
-            6 => {
-                if let Some(byte) = data.get_mut(at) {
-                    *byte ^= 1 << random.below(8);
-                }
-            }
-            _ => {
-                if let Some(byte) = data.get_mut(at) {
-                    *byte = random.next() as u8;
-                }
-            }
-        }
-    }
-    data
+    Mutator { pieces: PIECES, head: 28, ..Mutator::default() }.mutate(corpus, random)
 }

@@ -4,6 +4,7 @@ use polygraph_live::LiveStatistics;
 use polygraph_live::notification::{ForwardedNotification, Micros, Notification};
 use polygraph_live::subscription::of_notification;
 use polygraph_stats::Side;
+use polygraph_testing::mutation::{Mutator, Random};
 
 /// Takes any bytes for everything that foreign bytes are taken for. Nothing may panic, and what is understood must have
 /// finite values. True if one of the readers understood the bytes.
@@ -77,46 +78,7 @@ pub fn corpus() -> Vec<Vec<u8>> {
     vec![datagram.to_vec(), forwarded.to_vec(), LINE.replace('\n', "").into_bytes()]
 }
 
-/// A generator of numbers for mutations.
-pub struct Random(pub u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() >> 11) as usize % bound.max(1)
-    }
-}
-
 /// Another message made from those of the corpus.
 pub fn mutate(corpus: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
-    let mut data = corpus[random.below(corpus.len())].clone();
-    for _ in 0..1 + random.below(3) {
-        let at = random.below(data.len() + 1);
-        let end = (at + random.below(12)).min(data.len());
-        match random.below(5) {
-            0 => drop(data.drain(at..end)),
-            1 => {
-                let copy = data[at..end].to_vec();
-                drop(data.splice(at..at, copy));
-            }
-            2 => data.truncate(at),
-            3 => {
-                if let Some(byte) = data.get_mut(at) {
-                    *byte ^= 1 << random.below(8);
-                }
-            }
-            _ => {
-                if let Some(byte) = data.get_mut(at) {
-                    *byte = random.next() as u8;
-                }
-            }
-        }
-    }
-    data
+    Mutator::default().mutate(corpus, random)
 }

@@ -10,6 +10,7 @@ use polygraph_multiplex::message::incoming::TargetForm;
 use polygraph_multiplex::message::outgoing::OutgoingMessage;
 use polygraph_multiplex::{ClientConnection, Http2Settings, ReplyTo, ServerPolicy, server};
 use polygraph_sim::VirtualLink;
+use polygraph_testing::mutation::{Mutator, Random};
 
 /// Runs `data`: its first byte selects what the others are. Returns whether a message came through.
 pub fn run(data: &[u8]) -> bool {
@@ -191,47 +192,11 @@ pub fn corpus() -> Vec<Vec<u8>> {
     kinds.map(|(kind, bytes)| [vec![kind], bytes].concat()).collect()
 }
 
-/// A generator of numbers that are random enough for mutations (xorshift64).
-pub struct Random(pub u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % n.max(1)
-    }
-}
-
 /// A member of the corpus with a few changes.
 pub fn mutated(corpus: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
-    let mut data = corpus[random.below(corpus.len())].clone();
-    for _ in 0..=random.below(5) {
-        let at = random.below(data.len());
-        match random.below(8) {
-            0 => data[at] ^= 1 << random.below(8),
-            1 => data[at] = random.below(256) as u8,
-            2 => data[at] = [0, 1, 0x7f, 0x80, 0xff][random.below(5)],
-            3 => drop(data.remove(at)),
-            4 => data.insert(at, random.below(256) as u8),
-            5 => {
-                let to = at + random.below(data.len() - at);
-                let piece = data[at..to].to_vec();
-                let place = random.below(data.len());
-                data.splice(place..place, piece);
-            }
-            6 => {
-                let other = &corpus[random.below(corpus.len())];
-                let from = random.below(other.len());
-                let to = from + random.below(other.len() - from);
-                data.splice(at..at, other[from..to].iter().copied());
-            }
-            _ => data.truncate(at + 1),
-        }
-        if data.is_empty() {
-            data.push(0);
-        }
+    let mut data = Mutator { changes: 5, longest: 4096, ..Mutator::default() }.mutate(corpus, random);
+    if data.is_empty() {
+        data.push(0);
     }
-    data.truncate(4096);
     data
 }

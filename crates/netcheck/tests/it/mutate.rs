@@ -6,6 +6,7 @@ use polygraph_netcheck::throughput::Direction;
 use polygraph_netcheck::throughput::iperf3;
 use polygraph_netcheck::throughput::protocol::{ClientMessage, ServerMessage};
 use polygraph_netcheck::time_wait::CraftedConnection;
+use polygraph_testing::mutation::{Mutator, Random};
 
 /// Takes any bytes for everything that foreign bytes are taken for. Nothing may panic. True if the bytes were good enough
 /// to be understood by one of the readers.
@@ -79,46 +80,7 @@ pub fn corpus() -> Vec<Vec<u8>> {
     packets.into_iter().chain([time.bytes().to_vec()]).chain(texts).collect()
 }
 
-/// A small generator of random numbers (xorshift); a seed makes a run repeatable.
-pub struct Random(pub u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() >> 11) as usize % bound.max(1)
-    }
-}
-
 /// Another packet made from those of the corpus.
 pub fn mutate(corpus: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
-    let mut data = corpus[random.below(corpus.len())].clone();
-    for _ in 0..1 + random.below(3) {
-        let at = random.below(data.len() + 1);
-        let end = (at + random.below(12)).min(data.len());
-        match random.below(5) {
-            0 => drop(data.drain(at..end)),
-            1 => {
-                let copy = data[at..end].to_vec();
-                drop(data.splice(at..at, copy));
-            }
-            2 => data.truncate(at),
-            3 => {
-                if let Some(octet) = data.get_mut(at) {
-                    *octet ^= 1 << random.below(8);
-                }
-            }
-            _ => {
-                if let Some(octet) = data.get_mut(at) {
-                    *octet = random.next() as u8;
-                }
-            }
-        }
-    }
-    data
+    Mutator::default().mutate(corpus, random)
 }

@@ -2,9 +2,10 @@
 
 use polygraph_pgl::DiskLoader;
 use polygraph_pgl::lsp::serve;
+use polygraph_testing::mutation::Random;
 use serde_json::json;
 
-use crate::mutate::{Random, corpus, mutate, run};
+use crate::mutate::{corpus, mutate, run};
 
 #[test]
 fn mutated_programs_do_no_harm() {

@@ -5,9 +5,10 @@ use std::path::Path;
 use polygraph_pgl::format::format;
 use polygraph_pgl::render::Style;
 use polygraph_pgl::{Limits, MemoryLoader, Options, compile};
+use polygraph_testing::mutation::{Mutator, Random, files};
 
-/// Runs the whole front end on any bytes. It must neither panic nor take long.
-pub fn run(data: &[u8]) {
+/// Runs the whole front end on any bytes. It must neither panic nor take long. True if the syntax is right.
+pub fn run(data: &[u8]) -> bool {
     let limits = Limits {
         include_depth: 8,
         inclusions: 16,
@@ -35,39 +36,20 @@ pub fn run(data: &[u8]) {
     let compilation = compile("test.pg", &loader, chosen);
     std::hint::black_box(compilation.render(Style::Plain));
     let text = String::from_utf8_lossy(data);
-    if let Ok(formatted) = format(&text) {
-        assert_eq!(format(&formatted).as_ref(), Ok(&formatted), "formatting is stable");
+    let formatted = format(&text);
+    if let Ok(formatted) = &formatted {
+        assert_eq!(format(formatted).as_ref(), Ok(formatted), "formatting is stable");
     }
+    formatted.is_ok()
 }
 
 /// The programs that mutation starts from.
 pub fn corpus() -> Vec<Vec<u8>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut files = Vec::new();
-    for dir in ["../../fuzz/corpus/pgl", "../../workloads", "../../workloads/include", "tests/programs"] {
-        let Ok(entries) = std::fs::read_dir(root.join(dir)) else { continue };
-        files.extend(
-            entries.filter_map(|entry| entry.ok()).map(|entry| entry.path()).filter(|path| path.is_file()),
-        );
-    }
-    files.sort();
-    files.iter().filter_map(|path| std::fs::read(path).ok()).filter(|text| text.len() < 20_000).collect()
-}
-
-/// A small generator of random numbers (xorshift); a seed makes a run repeatable.
-pub struct Random(pub u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() >> 11) as usize % bound.max(1)
-    }
+    let directories =
+        ["../../fuzz/corpus/pgl", "../../workloads", "../../workloads/include", "tests/programs"];
+    let programs = directories.iter().flat_map(|directory| files(&root.join(directory)));
+    programs.filter(|program| program.len() < 20_000).collect()
 }
 
 const WORDS: &[&str] = &[
@@ -178,47 +160,8 @@ const WORDS: &[&str] = &[
     "KB",
 ];
 
-/// Another program made from those of the corpus.
+/// Another program made from those of the corpus. Long programs are mostly alike; a part of one finds as much in less time.
 pub fn mutate(corpus: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
-    let mut data = corpus[random.below(corpus.len())].clone();
-    // Long programs are mostly alike; a part of one finds as much in less time.
-    if data.len() > 2000 {
-        let start = random.below(data.len() - 1000);
-        data = data[start..(start + 1000).min(data.len())].to_vec();
-    }
-    for _ in 0..1 + random.below(5) {
-        let at = random.below(data.len() + 1);
-        let end = (at + random.below(30)).min(data.len());
-        match random.below(9) {
-            0 => drop(data.drain(at..end)),
-            1..=3 => {
-                let word = WORDS[random.below(WORDS.len())].bytes();
-                drop(data.splice(at..at, word));
-            }
-            4 => {
-                let word = WORDS[random.below(WORDS.len())].bytes();
-                drop(data.splice(at..end, word));
-            }
-            5 => {
-                let copy = data[at..end].repeat(1 + random.below(4));
-                drop(data.splice(at..at, copy));
-            }
-            6 => {
-                let other = &corpus[random.below(corpus.len())];
-                let from = random.below(other.len());
-                let to = (from + random.below(60)).min(other.len());
-                drop(data.splice(at..at, other[from..to].iter().copied()));
-            }
-            7 => {
-                if let Some(byte) = data.get_mut(at) {
-                    *byte = random.next() as u8;
-                }
-            }
-            _ => {
-                let word = WORDS[random.below(WORDS.len())].repeat(1 + random.below(200));
-                drop(data.splice(at..at, word.bytes()));
-            }
-        }
-    }
-    data
+    let words: Vec<&[u8]> = WORDS.iter().map(|word| word.as_bytes()).collect();
+    Mutator { pieces: &words, changes: 5, longest: 2000, ..Mutator::default() }.mutate(corpus, random)
 }

@@ -4,6 +4,7 @@ mod targets;
 
 use polygraph_quic::http3::frames::{kind, put_header};
 use polygraph_quic::http3::{control, qpack};
+use polygraph_testing::mutation::{Mutator, Random};
 use proptest::prelude::*;
 
 /// How many mutations are tried.
@@ -48,39 +49,12 @@ fn seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-/// A small generator of random numbers (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % n.max(1) as u64) as usize
-    }
-}
-
 #[test]
 fn mutated_streams_never_panic() {
     let (seeds, mut random) = (seeds(), Random(0x9e37_79b9_7f4a_7c15));
-    let executions = EXECUTIONS;
-    for _ in 0..executions {
-        let mut data = seeds[random.below(seeds.len())].clone();
-        for _ in 0..1 + random.below(5) {
-            let at = random.below(data.len());
-            match random.below(5) {
-                0 if !data.is_empty() => data[at] = random.below(256) as u8,
-                1 if !data.is_empty() => data[at] ^= 1 << random.below(8),
-                2 => data.insert(at, random.below(256) as u8),
-                3 => data.truncate(at),
-                _ => {
-                    let other = &seeds[random.below(seeds.len())];
-                    let from = random.below(other.len());
-                    data.splice(at..at, other[from..].iter().copied());
-                }
-            }
-        }
-        data.insert(0, random.below(256) as u8);
+    for _ in 0..EXECUTIONS {
+        let mut data = Mutator::default().mutate(&seeds, &mut random);
+        data.insert(0, random.byte());
         targets::syntax(&data);
     }
 }

@@ -5,13 +5,14 @@
 mod seeds;
 mod targets;
 
+use polygraph_testing::mutation::Random;
 use proptest::prelude::*;
 
 #[test]
 fn mutated_flights_never_panic() {
     let seeds = seeds::seeds();
     assert!(seeds.iter().take(4).all(|flight| flight.len() > 100 && flight[0] == 0x16), "{seeds:?}");
-    let mut random = seeds::Random(1);
+    let mut random = Random(1);
     (0..2000).for_each(|_| targets::records(&seeds::mutated(&seeds, &mut random)));
 }
 

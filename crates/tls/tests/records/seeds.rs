@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use polygraph_link::{Link, SECOND};
 use polygraph_sim::VirtualLink;
+use polygraph_testing::mutation::{Mutator, Random};
 use polygraph_tls::client::ClientConfigs;
 use polygraph_tls::handshake::TlsPeer;
 use polygraph_tls::names::Version;
@@ -58,49 +59,12 @@ pub fn seeds() -> Vec<Vec<u8>> {
     vec![hello, older, answer, older_answer, alert, change, data, retry, both]
 }
 
-/// A generator of numbers that are random enough for mutations (xorshift64).
-pub struct Random(pub u64);
-
-impl Random {
-    /// A number below `n`.
-    pub fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % n.max(1)
-    }
-}
-
 /// A seed with a few changes, behind the byte that says how it is cut.
 pub fn mutated(seeds: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
-    let mut data = seeds[random.below(seeds.len())].clone();
-    for _ in 0..=random.below(4) {
-        let at = random.below(data.len());
-        match random.below(8) {
-            0 => data[at] ^= 1 << random.below(8),
-            1 => data[at] = random.below(256) as u8,
-            2 => data[at] = [0, 1, 0x7f, 0x80, 0xff][random.below(5)],
-            3 => drop(data.remove(at)),
-            4 => data.insert(at, random.below(256) as u8),
-            5 => {
-                // Sizes and types are at the start.
-                let at = random.below(data.len().min(12));
-                data[at] = random.below(256) as u8;
-            }
-            6 => {
-                let other = &seeds[random.below(seeds.len())];
-                let from = random.below(other.len());
-                let to = from + random.below(other.len() - from);
-                data.splice(at..at, other[from..to].iter().copied());
-            }
-            _ => data.truncate(at + 1),
-        }
-        if data.is_empty() {
-            data.push(0);
-        }
-    }
+    // Sizes and types are at the start.
+    let mut data = Mutator { head: 12, ..Mutator::default() }.mutate(seeds, random);
     // Mostly in one piece.
-    let cut = if random.below(4) == 0 { random.below(256) as u8 } else { 255 };
+    let cut = if random.below(4) == 0 { random.byte() } else { 255 };
     data.insert(0, cut);
     data
 }
