@@ -8,16 +8,18 @@ use polygraph_link::{Conn, Link};
 use polygraph_traffic::Stream;
 use rustc_hash::FxHashMap;
 use rustls::client::{
-    ClientSessionStore, Resumption, Tls12ClientSessionValue, Tls13ClientSessionValue, WebPkiServerVerifier,
+    ClientSessionStore, Resumption, Tls12ClientSessionValue, Tls13ClientSessionValue,
+    UnbufferedClientConnection, WebPkiServerVerifier,
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::version::TLS13;
-use rustls::{ClientConfig, ClientConnection, Connection, KeyLogFile, NamedGroup, RootCertStore};
+use rustls::{ClientConfig, KeyLogFile, NamedGroup, RootCertStore};
 
 use crate::clock::Clock;
 use crate::conn::TlsConn;
 use crate::failure::{FailureKind, TlsFailure};
 use crate::handshake::{Peer, TlsPeer};
+use crate::library::Library;
 use crate::provider::DrawnOffer;
 use crate::quic::{HTTP3, QuicClient, needs_tls13};
 use crate::session::Session;
@@ -108,6 +110,8 @@ fn config(
     config.alpn_protocols = settings.offer.alpn.iter().map(|name| name.clone().into_bytes()).collect();
     config.enable_early_data = settings.early_data;
     config.resumption = Resumption::disabled();
+    // The keys are handed over when the handshake is complete.
+    config.enable_secret_extraction = true;
     config.key_log = Arc::new(KeyLogFile::new());
     Ok(config)
 }
@@ -160,13 +164,14 @@ impl RobotTls {
         }
         let tls = match wanted.protocol {
             Some(protocol) => {
-                ClientConnection::new_with_alpn(config, name, vec![protocol.as_bytes().to_vec()])?
+                let only = vec![protocol.as_bytes().to_vec()];
+                UnbufferedClientConnection::new_with_alpn(config, name, only)?
             }
-            None => ClientConnection::new(config, name)?,
+            None => UnbufferedClientConnection::new(config, name)?,
         };
         let offered = sessions.is_some_and(|sessions| sessions.lock().offered);
         let link = link.clone();
-        Ok(TlsConn::new(conn, Session::new(Connection::Client(tls), offered, Box::new(move || link.now()))))
+        Ok(TlsConn::new(conn, Session::new(Library::Client(tls), offered, Box::new(move || link.now()))))
     }
 
     /// The TLS of a QUIC connection as `wanted`, which carries HTTP/3.

@@ -1,7 +1,7 @@
 //! A TLS connection over another connection.
 
 use std::future::poll_fn;
-use std::io::{self, IoSlice, Write};
+use std::io::{self, IoSlice};
 use std::task::{Context, Poll, Waker, ready};
 
 use polygraph_link::{Capture, Conn, IdleState, Nanos};
@@ -20,23 +20,6 @@ pub struct TlsConn<C: Conn> {
     /// Whether this side has said that nothing more comes.
     closed: bool,
     capture: Option<Box<Capture>>,
-}
-
-/// Sends encrypted bytes over a connection.
-struct Sink<'a, C>(&'a mut C);
-
-impl<C: Conn> Write for Sink<'_, C> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.try_send(&[IoSlice::new(bytes)])
-    }
-
-    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.0.try_send(parts)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 impl<C: Conn> TlsConn<C> {
@@ -92,7 +75,7 @@ impl<C: Conn> TlsConn<C> {
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let session = &mut self.session;
         let received = match session.has_backlog() {
-            true => session.work_off(),
+            true => session.work(),
             false => ready!(self.conn.poll_recv(cx, |bytes| session.receive(bytes)))?,
         };
         Poll::Ready(received.map_err(|failure| {
@@ -105,9 +88,9 @@ impl<C: Conn> TlsConn<C> {
 
     /// Sends encrypted bytes. Returns whether all of them are sent.
     fn flush(&mut self) -> io::Result<bool> {
-        while self.session.wants_write() {
-            match self.session.write_to(&mut Sink(&mut self.conn)) {
-                Ok(_) => {}
+        while !self.session.outgoing().is_empty() {
+            match self.conn.try_send(&[IoSlice::new(self.session.outgoing())]) {
+                Ok(n) => self.session.sent(n),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(e) => return Err(e),
             }
@@ -134,7 +117,7 @@ impl<C: Conn> Conn for TlsConn<C> {
         let all: usize = parts.iter().map(|part| part.len()).sum();
         let mut sent = std::mem::take(&mut self.held).min(all);
         while sent < all {
-            let encrypted = self.session.write(parts, sent);
+            let encrypted = self.session.write(parts, sent)?;
             if encrypted == 0 {
                 break;
             }

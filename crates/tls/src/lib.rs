@@ -1,13 +1,16 @@
 //! TLS as a layer over a connection of the event loop.
 //!
-//! The library rustls encrypts and decrypts in buffers; [`TlsConn`] moves its records over any [`polygraph_link::Conn`] and is
-//! one itself. TLS therefore works on sockets and on the virtual link alike, and in another TLS connection.
+//! The library rustls carries out handshakes, and hands over the keys; from then on, records are encrypted and decrypted where they
+//! are. [`TlsConn`] moves them over any [`polygraph_link::Conn`] and is one itself. TLS therefore works on sockets and on the virtual
+//! link alike, and in another TLS connection.
 //!
 //! * [`settings`], [`names`]: what a workload says, as data.
 //! * [`pem`], [`certificate`]: reading certificates.
 //! * [`failure`], [`handshake`]: what came of a connection.
 //! * `client`, `server`: connections of robots and servers, with their sessions.
 //! * `conn`, `session`: moving records.
+//! * `library`: the handshake, carried out by rustls.
+//! * `traffic`, `record`, `buffer`: records after the handshake.
 //! * `quic`: the handshakes of QUIC, which moves no records.
 //! * `authority`, `minted`: making certificates.
 //!
@@ -15,6 +18,8 @@
 
 #[cfg(feature = "rustls")]
 mod authority;
+#[cfg(feature = "rustls")]
+mod buffer;
 pub mod certificate;
 #[cfg(feature = "rustls")]
 pub mod client;
@@ -25,6 +30,8 @@ mod conn;
 pub mod failure;
 pub mod handshake;
 #[cfg(feature = "rustls")]
+mod library;
+#[cfg(feature = "rustls")]
 mod minted;
 pub mod names;
 pub mod pem;
@@ -33,14 +40,20 @@ mod provider;
 #[cfg(feature = "rustls")]
 pub mod quic;
 #[cfg(feature = "rustls")]
+mod record;
+#[cfg(feature = "rustls")]
 pub mod server;
 #[cfg(feature = "rustls")]
 mod session;
+#[cfg(all(test, feature = "rustls"))]
+mod session_tests;
 pub mod settings;
 #[cfg(all(test, feature = "rustls"))]
 mod tests;
 #[cfg(feature = "rustls")]
 mod ticket;
+#[cfg(feature = "rustls")]
+mod traffic;
 #[cfg(feature = "rustls")]
 mod verify;
 

@@ -7,13 +7,16 @@ use polygraph_link::{Conn, Link};
 use polygraph_traffic::Stream;
 use rustc_hash::FxHashMap;
 use rustls::pki_types::CertificateDer;
-use rustls::server::{NoServerSessionStorage, ServerSessionMemoryCache, WebPkiClientVerifier};
+use rustls::server::{
+    NoServerSessionStorage, ServerSessionMemoryCache, UnbufferedServerConnection, WebPkiClientVerifier,
+};
 use rustls::version::TLS13;
-use rustls::{Connection, KeyLogFile, RootCertStore, ServerConfig, ServerConnection};
+use rustls::{KeyLogFile, RootCertStore, ServerConfig};
 
 use crate::clock::Clock;
 use crate::conn::TlsConn;
 use crate::failure::{FailureKind, TlsFailure};
+use crate::library::Library;
 use crate::minted::{Mint, ServerCertificates, certified};
 use crate::provider::DrawnOffer;
 use crate::quic::{HTTP3, QuicServer, needs_tls13};
@@ -73,6 +76,8 @@ impl ServerConfigs {
         let mut config = builder.with_cert_resolver(Arc::new(certificates));
         config.alpn_protocols = settings.offer.alpn.iter().map(|name| name.clone().into_bytes()).collect();
         config.key_log = Arc::new(KeyLogFile::new());
+        // The keys are handed over when the handshake is complete.
+        config.enable_secret_extraction = true;
         config.session_storage = match settings.cache {
             0 => Arc::new(NoServerSessionStorage {}),
             entries => ServerSessionMemoryCache::new(entries),
@@ -157,8 +162,8 @@ impl TlsServer {
     /// If the library refuses the configuration.
     pub fn accept<L: Link, C: Conn>(&self, link: &L, conn: C) -> Result<TlsConn<C>, TlsFailure> {
         self.clock.set(link.unix_seconds());
-        let tls = ServerConnection::new(Arc::clone(&self.config))?;
+        let tls = UnbufferedServerConnection::new(Arc::clone(&self.config))?;
         let link = link.clone();
-        Ok(TlsConn::new(conn, Session::new(Connection::Server(tls), false, Box::new(move || link.now()))))
+        Ok(TlsConn::new(conn, Session::new(Library::Server(tls), false, Box::new(move || link.now()))))
     }
 }

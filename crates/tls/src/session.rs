@@ -1,37 +1,60 @@
-//! The buffers of a TLS connection: records in, plaintext out, and the reverse.
+//! The state of a TLS connection without the connection of the link: records in, plaintext out, and the reverse.
 
-use std::io::{self, BufRead, IoSlice, Read, Write};
+use std::io::IoSlice;
+use std::ops::Range;
 
 use polygraph_link::Nanos;
-use rustls::{Connection, HandshakeKind as Kind, ProtocolVersion};
+use rustls::{HandshakeKind as Kind, ProtocolVersion};
 
+use crate::buffer::Buffer;
 use crate::certificate;
 use crate::failure::{FailureKind, TlsFailure};
 use crate::handshake::{Handshake, HandshakeKind};
+use crate::library::{Given, Library};
 use crate::names::Version;
+use crate::record::{self, MAX_PLAINTEXT};
+use crate::traffic::{Opened, Traffic};
 use crate::verify;
+
+/// Once so many encrypted bytes wait to be sent, nothing more is encrypted.
+const MOST_UNSENT: usize = 64 * 1024;
+/// The most bytes of an incomplete handshake that are kept.
+const MOST_UNFINISHED: usize = 256 * 1024;
 
 /// Reads the clock of the link.
 pub type Now = Box<dyn Fn() -> Nanos>;
 
-/// The state of one side of a connection, without the connection of the link.
+/// Who works on records.
+enum State {
+    /// The library carries out the handshake.
+    Handshake(Box<Library>),
+    /// The handshake is complete.
+    Traffic(Box<Traffic>),
+    /// The connection has failed.
+    Failed(TlsFailure),
+}
+
+/// The state of one side of a connection.
 pub struct Session {
-    tls: Connection,
+    state: State,
     now: Now,
-    /// Records that the library has no room for yet, and how many of these bytes it has taken.
-    inbox: Vec<u8>,
-    taken: usize,
-    /// Early data that arrived and were not read yet.
-    early_received: Vec<u8>,
-    /// Whether any arrived.
-    early_arrived: bool,
+    /// Received bytes that are not used up.
+    inbox: Buffer,
+    /// Where in `inbox` plaintext waits to be read; it is followed by received bytes. Empty if there is none.
+    plain: Range<usize>,
+    /// The end of the record in `inbox` that contains the plaintext.
+    record_end: usize,
+    /// Encrypted bytes that wait to be sent.
+    outbox: Buffer,
+    given: Given,
     /// Early data that were sent, until it is known whether the server took them.
     early_sent: Option<Vec<u8>>,
+    /// Whether this side is a client.
+    is_client: bool,
     /// Whether this side is a client and offered to resume a session.
     offered: bool,
     stapled: bool,
-    /// Whether nothing more comes from the peer.
-    ended: bool,
+    protocol: Option<Vec<u8>>,
     handshake: Option<Handshake>,
     complete: bool,
 }
@@ -40,28 +63,33 @@ impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Session")
             .field("complete", &self.complete)
-            .field("ended", &self.ended)
+            .field("ended", &self.given.ended)
             .finish_non_exhaustive()
     }
 }
 
 impl Session {
     /// The session of a new connection.
-    pub fn new(tls: Connection, offered: bool, now: Now) -> Session {
-        Session {
-            tls,
+    pub fn new(library: Library, offered: bool, now: Now) -> Session {
+        let mut session = Session {
+            is_client: matches!(library, Library::Client(_)),
+            state: State::Handshake(Box::new(library)),
             now,
-            inbox: Vec::new(),
-            taken: 0,
-            early_received: Vec::new(),
-            early_arrived: false,
+            inbox: Buffer::default(),
+            plain: 0..0,
+            record_end: 0,
+            outbox: Buffer::default(),
+            given: Given::default(),
             early_sent: None,
             offered,
             stapled: false,
-            ended: false,
+            protocol: None,
             handshake: None,
             complete: false,
-        }
+        };
+        // A client begins. If that fails, whoever reads or writes learns why.
+        let _ = session.work();
+        session
     }
 
     /// Whether the handshake is complete.
@@ -71,25 +99,25 @@ impl Session {
 
     /// Whether nothing more comes from the peer.
     pub fn is_ended(&self) -> bool {
-        self.ended
+        self.given.ended
     }
 
-    /// Whether records wait that the library has not seen.
+    /// Whether a whole record waits.
     pub fn has_backlog(&self) -> bool {
-        self.taken < self.inbox.len()
+        let rest = &self.inbox.rest()[self.record_end..];
+        matches!(self.state, State::Traffic(_))
+            && !self.given.ended
+            && record::size(rest).is_ok_and(|size| size.is_some_and(|size| size <= rest.len()))
     }
 
     /// Whether there is plaintext to read.
-    pub fn has_plaintext(&mut self) -> bool {
-        !self.early_received.is_empty() || self.tls.reader().fill_buf().is_ok_and(|bytes| !bytes.is_empty())
+    pub fn has_plaintext(&self) -> bool {
+        !self.given.plaintext.is_empty() || !self.plain.is_empty()
     }
 
     /// Whether a client may send early data now.
-    pub fn may_send_early(&mut self) -> bool {
-        match &mut self.tls {
-            Connection::Client(client) => !self.complete && client.early_data().is_some(),
-            Connection::Server(_) => false,
-        }
+    pub fn may_send_early(&self) -> bool {
+        !self.complete && self.given.early_room
     }
 
     /// The facts of the handshake, once after it is complete.
@@ -99,7 +127,7 @@ impl Session {
 
     /// The application protocol, once it is negotiated, which may be before the handshake is complete.
     pub fn protocol(&self) -> Option<&[u8]> {
-        self.tls.alpn_protocol()
+        self.protocol.as_deref()
     }
 
     /// Takes bytes of the peer; none mean that it has closed the connection.
@@ -108,170 +136,198 @@ impl Session {
     /// If they are not what TLS allows here.
     pub fn receive(&mut self, bytes: &[u8]) -> Result<(), TlsFailure> {
         if bytes.is_empty() {
-            self.ended = true;
+            self.given.ended = true;
+        }
+        // Nothing counts after the end.
+        if self.given.ended {
             return Ok(());
         }
-        if self.has_backlog() {
-            self.inbox.extend_from_slice(bytes);
-            return self.work_off();
-        }
-        let used = self.feed(bytes)?;
-        if used < bytes.len() {
-            self.inbox.extend_from_slice(&bytes[used..]);
-        }
-        Ok(())
+        self.inbox.append(bytes);
+        self.work()
     }
 
-    /// Passes waiting records to the library.
+    /// Works on what has arrived until there is plaintext to read or more has to arrive.
     ///
     /// # Errors
     /// As [`Session::receive`].
-    pub fn work_off(&mut self) -> Result<(), TlsFailure> {
-        let inbox = std::mem::take(&mut self.inbox);
-        let fed = self.feed(&inbox[self.taken..]);
-        self.inbox = inbox;
-        self.taken += fed?;
-        if self.taken == self.inbox.len() {
-            (self.taken, self.inbox) = (0, Vec::new());
+    pub fn work(&mut self) -> Result<(), TlsFailure> {
+        let worked = match &mut self.state {
+            State::Handshake(_) => self.shake_hands().and_then(|()| self.take_records()),
+            State::Traffic(_) => self.take_records(),
+            State::Failed(failure) => return Err(failure.clone()),
+        };
+        worked.inspect_err(|failure| self.state = State::Failed(failure.clone()))
+    }
+
+    /// Works on the handshake.
+    fn shake_hands(&mut self) -> Result<(), TlsFailure> {
+        let State::Handshake(library) = &mut self.state else { return Ok(()) };
+        verify::take_stapled();
+        let (inbox, given) = (&mut self.inbox, &mut self.given);
+        let (used, worked) = self.outbox.fill(|out| library.work(inbox.rest_mut(), out, given));
+        self.inbox.advance(used);
+        self.stapled |= verify::take_stapled();
+        worked?;
+        if self.protocol.is_none() {
+            self.protocol = library.common().alpn_protocol().map(<[u8]>::to_vec);
+        }
+        if library.common().is_handshaking() {
+            let is_endless = self.inbox.len() > MOST_UNFINISHED;
+            let endless = || TlsFailure::new(FailureKind::Protocol, "a message of the handshake has no end");
+            return if is_endless { Err(endless()) } else { Ok(()) };
+        }
+        let refused = if self.complete { None } else { self.settle() };
+        // A record that the library has not used up is part of a message that it puts together.
+        let has_record = record::size(self.inbox.rest())?.is_some_and(|size| size <= self.inbox.len());
+        if !has_record {
+            let empty = State::Failed(TlsFailure::new(FailureKind::Protocol, "the handshake failed"));
+            if let State::Handshake(library) = std::mem::replace(&mut self.state, empty) {
+                self.state = State::Traffic(Box::new(library.into_traffic()?));
+            }
+        }
+        if let Some(again) = refused {
+            let mut sent = 0;
+            while sent < again.len() {
+                match self.encrypt(&[IoSlice::new(&again)], sent)? {
+                    0 => break,
+                    n => sent += n,
+                }
+            }
         }
         Ok(())
     }
 
-    /// Passes records to the library until there is plaintext to read. Returns the number of bytes that it took.
-    fn feed(&mut self, bytes: &[u8]) -> Result<usize, TlsFailure> {
-        let mut rest = bytes;
-        while !rest.is_empty() && !self.has_plaintext() {
-            let before = rest.len();
-            let taken = self.tls.read_tls(&mut rest);
-            taken.map_err(|e| TlsFailure::new(FailureKind::Protocol, e.to_string()))?;
-            verify::take_stapled();
-            let state = self.tls.process_new_packets()?;
-            self.stapled |= verify::take_stapled();
-            self.ended |= state.peer_has_closed();
-            self.receive_early();
-            self.settle();
-            if self.ended || rest.len() == before {
-                // Nothing counts after the end.
-                return Ok(bytes.len());
-            }
-        }
-        Ok(bytes.len() - rest.len())
-    }
-
-    fn receive_early(&mut self) {
-        let Connection::Server(server) = &mut self.tls else { return };
-        if self.complete {
-            return;
-        }
-        if let Some(mut early) = server.early_data() {
-            // Reading from memory does not fail; the amount is limited by the settings.
-            let _ = early.read_to_end(&mut self.early_received);
-            self.early_arrived |= !self.early_received.is_empty();
-        }
-    }
-
-    /// Does what is due when the handshake has become complete.
-    fn settle(&mut self) {
-        if self.complete || self.tls.is_handshaking() {
-            return;
-        }
+    /// Does what is due when the handshake has become complete. Returns early data that have to be sent again.
+    fn settle(&mut self) -> Option<Vec<u8>> {
+        let State::Handshake(library) = &mut self.state else { return None };
+        let tls = library.common();
         self.complete = true;
-        let accepted = match &self.tls {
-            Connection::Client(client) => client.is_early_data_accepted(),
-            Connection::Server(_) => self.early_arrived,
-        };
-        let resent = self.early_sent.take().filter(|_| !accepted);
-        if let Some(again) = &resent {
-            self.tls.set_buffer_limit(None);
-            // Without a limit, the library takes everything.
-            let _ = self.tls.writer().write_all(again);
-            self.tls.set_buffer_limit(Some(WRITE_LIMIT));
-        }
-        let kind = match self.tls.handshake_kind() {
+        let accepted = if self.is_client { self.given.early_accepted } else { self.given.early_arrived };
+        let refused = self.early_sent.take().filter(|_| !accepted);
+        let kind = match tls.handshake_kind() {
             Some(Kind::Resumed) if accepted => HandshakeKind::Early,
             Some(Kind::Resumed) => HandshakeKind::Resumed,
             _ => HandshakeKind::Full,
         };
-        let of_peer = self.tls.peer_certificates().filter(|_| kind == HandshakeKind::Full);
+        let of_peer = tls.peer_certificates().filter(|_| kind == HandshakeKind::Full);
         self.handshake = Some(Handshake {
             kind,
             offered: self.offered,
-            early_refused: resent.is_some(),
-            version: match self.tls.protocol_version() {
+            early_refused: refused.is_some(),
+            version: match tls.protocol_version() {
                 Some(ProtocolVersion::TLSv1_2) => Some(Version::Tls12),
                 Some(ProtocolVersion::TLSv1_3) => Some(Version::Tls13),
                 _ => None,
             },
-            cipher: self.tls.negotiated_cipher_suite().map_or(0, |suite| u16::from(suite.suite())),
-            group: self.tls.negotiated_key_exchange_group().map(|group| u16::from(group.name())),
-            alpn: self.tls.alpn_protocol().map(<[u8]>::to_vec),
+            cipher: tls.negotiated_cipher_suite().map_or(0, |suite| u16::from(suite.suite())),
+            group: tls.negotiated_key_exchange_group().map(|group| u16::from(group.name())),
+            alpn: self.protocol.clone(),
             issuer: of_peer.and_then(|chain| certificate::issuer(chain.first()?)),
             stapled: self.stapled,
             completed: (self.now)(),
         });
+        refused
+    }
+
+    /// Takes records until there is plaintext to read.
+    fn take_records(&mut self) -> Result<(), TlsFailure> {
+        let State::Traffic(traffic) = &mut self.state else { return Ok(()) };
+        while self.given.plaintext.is_empty() && self.plain.is_empty() && !self.given.ended {
+            let rest = self.inbox.rest_mut();
+            let size = match record::size(rest) {
+                Ok(Some(size)) if size <= rest.len() => size,
+                Ok(_) => break,
+                Err(error) => return Err(self.outbox.fill(|out| traffic.refuse(error, out)).into()),
+            };
+            match self.outbox.fill(|out| traffic.take(&mut rest[..size], out))? {
+                Opened::Data(range) => (self.plain, self.record_end) = (range, size),
+                Opened::Nothing => self.inbox.advance(size),
+                Opened::End => {
+                    self.given.ended = true;
+                    self.inbox.clear();
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Passes the next plaintext to `take`; `None` if there is none.
     pub fn read<R>(&mut self, take: impl FnOnce(&[u8]) -> R) -> Option<R> {
-        if !self.early_received.is_empty() {
-            return Some(take(&std::mem::take(&mut self.early_received)));
+        if !self.given.plaintext.is_empty() {
+            return Some(take(&std::mem::take(&mut self.given.plaintext)));
         }
-        let mut reader = self.tls.reader();
-        let bytes = reader.fill_buf().ok().filter(|bytes| !bytes.is_empty())?;
-        let (length, taken) = (bytes.len(), take(bytes));
-        reader.consume(length);
+        if self.plain.is_empty() {
+            return None;
+        }
+        let taken = take(&self.inbox.rest()[std::mem::take(&mut self.plain)]);
+        self.inbox.advance(std::mem::take(&mut self.record_end));
         Some(taken)
     }
 
     /// Encrypts as much of `parts`, without their first `skip` bytes, as there is room for, and returns the number of bytes.
-    pub fn write(&mut self, parts: &[IoSlice<'_>], mut skip: usize) -> usize {
-        let mut written = 0;
-        for part in parts {
-            let skipped = skip.min(part.len());
-            skip -= skipped;
-            let part = &part[skipped..];
-            if part.is_empty() {
-                continue;
-            }
-            let n = self.write_part(part);
-            written += n;
-            if n < part.len() {
-                break;
-            }
-        }
-        written
-    }
-
-    fn write_part(&mut self, part: &[u8]) -> usize {
-        match &mut self.tls {
-            Connection::Client(client) if !self.complete => {
-                let Some(mut early) = client.early_data() else { return 0 };
-                let n = early.write(part).unwrap_or(0);
-                self.early_sent.get_or_insert_default().extend_from_slice(&part[..n]);
-                n
-            }
-            tls => tls.writer().write(part).unwrap_or(0),
-        }
-    }
-
-    /// Whether encrypted bytes wait to be sent.
-    pub fn wants_write(&self) -> bool {
-        self.tls.wants_write()
-    }
-
-    /// Passes encrypted bytes to `out`.
     ///
     /// # Errors
-    /// Those of `out`.
-    pub fn write_to(&mut self, out: &mut impl Write) -> io::Result<usize> {
-        self.tls.write_tls(out)
+    /// If the connection has failed.
+    pub fn write(&mut self, parts: &[IoSlice<'_>], skip: usize) -> Result<usize, TlsFailure> {
+        let mut written = 0;
+        while self.outbox.len() < MOST_UNSENT {
+            match self.encrypt(parts, skip + written)? {
+                0 => break,
+                n => written += n,
+            }
+        }
+        Ok(written)
+    }
+
+    /// Encrypts the next record. Returns the number of bytes.
+    fn encrypt(&mut self, parts: &[IoSlice<'_>], mut skip: usize) -> Result<usize, TlsFailure> {
+        let all: usize = parts.iter().map(|part| part.len()).sum();
+        let mut rest = all.saturating_sub(skip).min(MAX_PLAINTEXT);
+        let size = rest;
+        if size == 0 {
+            return Ok(0);
+        }
+        let pieces = parts.iter().filter_map(|part| {
+            let skipped = skip.min(part.len());
+            let used = (part.len() - skipped).min(rest);
+            (skip, rest) = (skip - skipped, rest - used);
+            (used > 0).then(|| &part[skipped..skipped + used])
+        });
+        match &mut self.state {
+            State::Traffic(traffic) => {
+                self.outbox.fill(|out| traffic.seal(pieces, out))?;
+                Ok(size)
+            }
+            State::Handshake(library) => {
+                let data: Vec<u8> = pieces.flatten().copied().collect();
+                let incoming = self.inbox.rest_mut();
+                let (n, is_early) = self.outbox.fill(|out| library.write(&data, incoming, out));
+                if is_early {
+                    self.early_sent.get_or_insert_default().extend_from_slice(&data[..n]);
+                }
+                Ok(n)
+            }
+            State::Failed(failure) => Err(failure.clone()),
+        }
+    }
+
+    /// Encrypted bytes that wait to be sent.
+    pub fn outgoing(&self) -> &[u8] {
+        self.outbox.rest()
+    }
+
+    /// The first `n` bytes of [`Session::outgoing`] are sent.
+    pub fn sent(&mut self, n: usize) {
+        self.outbox.advance(n);
     }
 
     /// Says that nothing more comes from this side.
     pub fn close(&mut self) {
-        self.tls.send_close_notify();
+        let (state, inbox) = (&mut self.state, &mut self.inbox);
+        self.outbox.fill(|out| match state {
+            State::Traffic(traffic) => traffic.close(out),
+            State::Handshake(library) => library.close(inbox.rest_mut(), out),
+            State::Failed(_) => {}
+        });
     }
 }
-
-/// Maximum number of encrypted bytes that wait to be sent.
-pub const WRITE_LIMIT: usize = 64 * 1024;
