@@ -13,7 +13,7 @@ use polygraph_wire::{Framing, ReplyHead};
 use crate::content::Content;
 use crate::message::write_reply;
 use crate::object::{Object, Selecting};
-use crate::policy::{Freshness, ReplyFacts, RequestFacts, Validators, is_safe, may_store};
+use crate::policy::{Freshness, ReplyFacts, Validators, may_store};
 use crate::proxy::Proxy;
 use crate::request::{ForwardError, ForwardedRequest};
 use crate::store::Reservation;
@@ -78,72 +78,68 @@ impl<L: Link> Proxy<L> {
         reply: &ReplyHead<'_, '_>,
         request_ms: u64,
     ) -> Result<Admission, ForwardError> {
-        request.with_head(|head| {
-            let to_head = head.method == "HEAD";
-            if !(200..=599).contains(&reply.status) {
-                return Err(ForwardError::Gateway(502, "The status code of the origin's reply is invalid."));
-            }
-            let framing = reply_framing(reply, to_head).map_err(|_| {
-                ForwardError::Gateway(502, "The framing of the origin's reply body is invalid.")
-            })?;
-            let now = self.link.unix_millis();
-            let mut facts = ReplyFacts::read(reply.headers, now);
-            let is_bodiless = to_head || matches!(reply.status, 204 | 304);
-            let mut block = Vec::with_capacity(reply.len + 128);
-            let keep_length = is_bodiless && reply.status != 204;
-            write_reply(&mut block, reply, keep_length, now / 1000, &self.shared.name);
-            if let Some(faults) = &self.faults {
-                faults.on_head(reply.status, &mut block);
-                faults.on_facts(&mut facts);
-            }
-            let mut admission = Admission {
-                status: reply.status,
-                head_len: reply.len,
-                framing,
-                is_bodiless,
-                head: block,
-                age: reply.headers.iter().any(|h| h.name.eq_ignore_ascii_case("age")).then_some(facts.age),
-                is_reusable: keeps_alive(reply.minor_version, reply.headers)
-                    && framing != Framing::UntilClose
-                    && !has_two_framings(reply.headers),
-                pending: None,
-                validated: None,
-            };
-            let store = &self.shared.store;
-            let wanted = RequestFacts::read(head.headers, now);
-            if let Some(stale) = &request.stale {
-                if reply.status == 304 {
-                    if stale.validators.contradict(&facts) {
-                        return Err(ForwardError::Contradiction);
-                    }
-                    let updated = stale.updated(&admission.head, &facts, &wanted, request_ms, now);
-                    admission.validated = Some(self.store_updated(stale, updated));
-                    return Ok(admission);
+        let rules = &request.rules;
+        if !(200..=599).contains(&reply.status) {
+            return Err(ForwardError::Gateway(502, "The status code of the origin's reply is invalid."));
+        }
+        let framing = reply_framing(reply, rules.is_head)
+            .map_err(|_| ForwardError::Gateway(502, "The framing of the origin's reply body is invalid."))?;
+        let now = self.link.unix_millis();
+        let mut facts = ReplyFacts::read(reply.headers, now);
+        let is_bodiless = rules.is_head || matches!(reply.status, 204 | 304);
+        let mut block = Vec::with_capacity(reply.len + 128);
+        let keep_length = is_bodiless && reply.status != 204;
+        write_reply(&mut block, reply, keep_length, now / 1000, &self.shared.name);
+        if let Some(faults) = &self.faults {
+            faults.on_head(reply.status, &mut block);
+            faults.on_facts(&mut facts);
+        }
+        let mut admission = Admission {
+            status: reply.status,
+            head_len: reply.len,
+            framing,
+            is_bodiless,
+            head: block,
+            age: reply.headers.iter().any(|h| h.name.eq_ignore_ascii_case("age")).then_some(facts.age),
+            is_reusable: keeps_alive(reply.minor_version, reply.headers)
+                && framing != Framing::UntilClose
+                && !has_two_framings(reply.headers),
+            pending: None,
+            validated: None,
+        };
+        let store = &self.shared.store;
+        if let Some(stale) = &request.stale {
+            if reply.status == 304 {
+                if stale.validators.contradict(&facts) {
+                    return Err(ForwardError::Contradiction);
                 }
-                // Any reply except a failure of the origin replaces the stored reply.
-                if reply.status < 500 {
-                    store.remove_object(stale);
-                }
+                let updated = stale.updated(&admission.head, &facts, rules, request_ms, now);
+                admission.validated = Some(self.store_updated(stale, updated));
+                return Ok(admission);
             }
-            if !is_safe(head.method) && reply.status < 400 {
-                store.remove(request.hash, &request.key);
+            // Any reply except a failure of the origin replaces the stored reply.
+            if reply.status < 500 {
+                store.remove_object(stale);
             }
-            if request.is_bodiless() && may_store(head.method, &wanted, reply.status, &facts, now) {
-                let expected = if let Framing::Length(bytes) = framing { bytes } else { 0 };
-                admission.pending = store.reserve(expected).map(|reservation| PendingObject {
-                    reservation,
-                    reserved: expected,
-                    body: Vec::with_capacity(expected.min(MAX_ROOM_AHEAD) as usize),
-                    selecting: match facts.varies {
-                        true => Selecting::new(reply.headers, head.headers),
-                        false => Selecting::default(),
-                    },
-                    freshness: Freshness::new(reply.status, &facts, request_ms, now),
-                    validators: Validators::of(&facts, now),
-                });
-            }
-            Ok(admission)
-        })
+        }
+        if !rules.is_safe && reply.status < 400 {
+            store.remove(request.hash, &request.key);
+        }
+        if request.is_bodiless() && may_store(rules, reply.status, &facts, now) {
+            let expected = if let Framing::Length(bytes) = framing { bytes } else { 0 };
+            admission.pending = store.reserve(expected).map(|reservation| PendingObject {
+                reservation,
+                reserved: expected,
+                body: Vec::with_capacity(expected.min(MAX_ROOM_AHEAD) as usize),
+                selecting: match facts.varies {
+                    true => request.with_head(|head| Selecting::new(reply.headers, head.headers)),
+                    false => Selecting::default(),
+                },
+                freshness: Freshness::new(reply.status, &facts, request_ms, now),
+                validators: Validators::of(&facts, now),
+            });
+        }
+        Ok(admission)
     }
 
     /// Replaces a stored reply that a `304` has confirmed with its updated version (RFC 9111, section 4.3.4), and
@@ -212,10 +208,11 @@ impl<L: Link> Proxy<L> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reply::ClientContext;
+    use crate::client::Decision;
     use crate::testing::{NoLink, mangled, proxy};
     use polygraph_link::Nanos;
-    use polygraph_wire::{BodyReader, parse_reply, parse_request};
+    use polygraph_wire::auth::access::ConnectionAccess;
+    use polygraph_wire::{BodyReader, parse_reply};
     use proptest::prelude::*;
 
     const REPLY: &[u8] = b"HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nAge: 5\r\nVary: a, b\r\n\
@@ -226,13 +223,10 @@ mod tests {
 
     fn request(proxy: &Proxy<NoLink>, stale: Option<Arc<Object>>) -> ForwardedRequest {
         let text = b"GET http://h/ HTTP/1.1\r\nA: 1\r\n\r\n";
-        let request = parse_request(text, |head| {
-            let client = ClientContext { head_len: head.len, minor: 1, keep: true };
-            let key = b"h:00080/";
-            let hash = proxy.shared.store.hash(key);
-            ForwardedRequest::new(head, client, Framing::Length(0), (hash, key), stale)
-        });
-        request.expect("a head").expect("a complete head")
+        match proxy.decide(text, &mut ConnectionAccess::default()) {
+            Decision::Forward(request) => ForwardedRequest { stale, ..*request },
+            _ => panic!("nothing that is stored is fresh"),
+        }
     }
 
     /// Takes in a whole reply as the relay would; gives the object if it is to be stored.

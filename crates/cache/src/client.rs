@@ -13,7 +13,7 @@ use crate::object::{Object, ReplyForm};
 use crate::policy::{RequestFacts, Reuse};
 use crate::proxy::{Client, Proxy};
 use crate::reply::{AfterReply, ClientContext};
-use crate::request::ForwardedRequest;
+use crate::request::{ForwardedRequest, Outgoing};
 use crate::service::nanos_of;
 use crate::target::{Role, Target, TargetError, split_port};
 
@@ -90,8 +90,8 @@ impl<L: Link> Proxy<L> {
         }
     }
 
-    fn decide(&self, bytes: &[u8], access: &mut ConnectionAccess) -> Decision {
-        match parse_request(bytes, |head| self.decide_on(head, access)) {
+    pub(crate) fn decide(&self, bytes: &[u8], access: &mut ConnectionAccess) -> Decision {
+        match parse_request(bytes, |head| self.decide_on(&bytes[..head.len], head, access)) {
             Ok(Some(decision)) => decision,
             Ok(None) => Decision::Partial,
             Err(HeadError::TooManyHeaders) => {
@@ -101,7 +101,13 @@ impl<L: Link> Proxy<L> {
         }
     }
 
-    fn decide_on(&self, head: &RequestHead<'_, '_>, connection: &mut ConnectionAccess) -> Decision {
+    /// Decides on a request with this head, which was received as `bytes`.
+    fn decide_on(
+        &self,
+        bytes: &[u8],
+        head: &RequestHead<'_, '_>,
+        connection: &mut ConnectionAccess,
+    ) -> Decision {
         self.counters.requests.add(1);
         let framing = request_framing(head);
         let has_body = framing != Ok(Framing::Length(0));
@@ -163,17 +169,17 @@ impl<L: Link> Proxy<L> {
         if matches!(head.method, "OPTIONS" | "TRACE") && has_zero_max_forwards(head) {
             return own(200, "Max-Forwards ended at this proxy.");
         }
-        self.look_up(head, &target, framing, client)
+        self.look_up(bytes, head, &target, (framing, client))
             .unwrap_or_else(|| own(504, "The cache has no stored reply that may be used."))
     }
 
     /// Whether the store or the origin answers a request; `None` if the client does not accept an answer of the origin.
     fn look_up(
         &self,
+        bytes: &[u8],
         head: &RequestHead<'_, '_>,
         target: &Target<'_>,
-        framing: Framing,
-        client: ClientContext,
+        (framing, client): (Framing, ClientContext),
     ) -> Option<Decision> {
         let now = self.link.unix_millis();
         let facts = RequestFacts::read(head.headers, now);
@@ -206,8 +212,16 @@ impl<L: Link> Proxy<L> {
         if facts.control.only_if_cached {
             return None;
         }
-        let request = ForwardedRequest::new(head, client, framing, (hash, &key), stale);
-        Some(Decision::Forward(Box::new(request)))
+        Some(Decision::Forward(Box::new(ForwardedRequest {
+            head: bytes.into(),
+            outgoing: Outgoing::new(head, target, framing, stale.as_deref(), &self.shared.name),
+            rules: facts.for_reply(head.method),
+            client,
+            framing,
+            key: key.as_slice().into(),
+            hash,
+            stale,
+        })))
     }
 
     async fn malformed(&self, client: &mut Client<L>, reply: OwnReply<'_>) -> AfterReply {
@@ -279,9 +293,10 @@ mod tests {
 
         #[test]
         fn mangled_requests_never_panic(bytes in mangled(REQUEST)) {
-            if let Decision::Forward(request) = proxy().decide(&bytes, &mut ConnectionAccess::default()) {
+            if let Decision::Forward(mut request) = proxy().decide(&bytes, &mut ConnectionAccess::default()) {
                 request.is_replayable();
-                request.to_origin("me", Role::Forward);
+                request.with_head(|_| ());
+                request.take_stale("me", Role::Forward);
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::io::{self, IoSlice};
 
 use polygraph_link::{Conn, Link, send_all_parts};
-use polygraph_wire::{BodyReader, RequestHead, parse_reply};
+use polygraph_wire::{BodyReader, ReplyHead, RequestHead, parse_reply};
 
 use crate::admission::Admission;
 use crate::buffered::{First, first};
@@ -13,7 +13,24 @@ use crate::origins::Connection;
 use crate::policy::RequestFacts;
 use crate::proxy::{Client, Proxy};
 use crate::reply::AfterReply;
-use crate::request::{ForwardError, ForwardedRequest};
+use crate::request::{ForwardError, ForwardedRequest, Outgoing};
+
+/// A `1xx` reply.
+struct Interim {
+    /// The head that the client receives.
+    head: Vec<u8>,
+    /// Bytes of the head that the origin has sent.
+    len: usize,
+}
+
+/// The head of a reply.
+#[expect(clippy::large_enum_variant, reason = "most heads are final, and none is kept")]
+enum OriginHead {
+    /// Another reply follows.
+    Interim(Interim),
+    /// The reply to the request.
+    Final(Result<Admission, ForwardError>),
+}
 
 impl<L: Link> Proxy<L> {
     /// Carries out a request with its origin.
@@ -33,7 +50,8 @@ impl<L: Link> Proxy<L> {
                 // At most once, because a new connection cannot be outdated.
                 Err(ForwardError::Outdated) => reuse = false,
                 Err(ForwardError::Contradiction) => {
-                    if let Some(stale) = request.stale.take() {
+                    let stale = request.take_stale(&self.shared.name, self.shared.config.role());
+                    if let Some(stale) = stale {
                         self.shared.store.remove_object(&stale);
                     }
                 }
@@ -58,9 +76,9 @@ impl<L: Link> Proxy<L> {
         request: &ForwardedRequest,
         reuse: bool,
     ) -> Result<AfterReply, ForwardError> {
-        let (host, port, head) = request.to_origin(&self.shared.name, self.shared.config.role());
         let request_ms = self.link.unix_millis();
-        let mut connection = self.origins.send(&host, port, reuse, &head).await?;
+        let Outgoing { host, port, head } = &request.outgoing;
+        let mut connection = self.origins.send(host, *port, reuse, head).await?;
         let whole = self.send_body(client, request, &mut connection).await?;
         let admission = self.read_reply_head(client, request, &mut connection, request_ms).await?;
         let Some(fresh) = admission.validated else {
@@ -94,7 +112,7 @@ impl<L: Link> Proxy<L> {
         request: &ForwardedRequest,
         connection: &mut Connection<L::Conn>,
     ) -> Result<bool, ForwardError> {
-        let chunked = request.body_out() == BodyOut::Chunked;
+        let chunked = BodyOut::of(request.framing) == BodyOut::Chunked;
         let mut reader = BodyReader::new(request.framing);
         let mut content = Vec::new();
         while !reader.is_done() {
@@ -106,7 +124,7 @@ impl<L: Link> Proxy<L> {
                     First::Left(Ok(1..)) => {}
                     First::Right(Ok(n @ 1..)) => {
                         self.counters.bytes_in.add(n as u64);
-                        if !self.pass_interim(client, request, connection).await? {
+                        if !self.pass_all_interim(client, request, connection).await? {
                             return Ok(false);
                         }
                     }
@@ -135,31 +153,47 @@ impl<L: Link> Proxy<L> {
     }
 
     /// Forwards `1xx` replies to the client. Returns false when the origin sends the final reply.
-    async fn pass_interim(
+    async fn pass_all_interim(
         &self,
         client: &mut Client<L>,
         request: &ForwardedRequest,
         connection: &mut Connection<L::Conn>,
     ) -> Result<bool, ForwardError> {
         loop {
-            let mut block = Vec::new();
-            let interim = parse_reply(connection.stream.unread(), |reply| {
-                write_reply(&mut block, reply, false, self.link.unix_millis() / 1000, &self.shared.name);
-                (matches!(reply.status, 100 | 102..=199), reply.len)
-            });
-            let Ok(Some((true, len))) = interim else {
+            match parse_reply(connection.stream.unread(), |reply| self.interim(reply)) {
+                Ok(Some(Some(interim))) => self.pass_interim(client, request, connection, interim).await?,
                 // The reply is final, incomplete or malformed, which its reader detects.
-                return Ok(connection.stream.unread().is_empty());
-            };
-            connection.stream.consume(len);
-            if request.client.minor > 0 {
-                block.extend_from_slice(b"\r\n");
-                client.conn.set_deadline(Some(self.link.now() + self.io_timeout));
-                let passed = send_all_parts(&mut client.conn, &mut [IoSlice::new(&block)]).await;
-                passed.map_err(|_| ForwardError::Client)?;
-                self.counters.bytes_out.add(block.len() as u64);
+                _ => return Ok(connection.stream.unread().is_empty()),
             }
         }
+    }
+
+    /// A `1xx` reply as the client receives it; `None` for other replies.
+    fn interim(&self, reply: &ReplyHead<'_, '_>) -> Option<Interim> {
+        matches!(reply.status, 100 | 102..=199).then(|| {
+            let mut head = Vec::with_capacity(reply.len + 128);
+            write_reply(&mut head, reply, false, self.link.unix_millis() / 1000, &self.shared.name);
+            head.extend_from_slice(b"\r\n");
+            Interim { head, len: reply.len }
+        })
+    }
+
+    /// Forwards a `1xx` reply to the client.
+    async fn pass_interim(
+        &self,
+        client: &mut Client<L>,
+        request: &ForwardedRequest,
+        connection: &mut Connection<L::Conn>,
+        interim: Interim,
+    ) -> Result<(), ForwardError> {
+        connection.stream.consume(interim.len);
+        if request.client.minor > 0 {
+            client.conn.set_deadline(Some(self.link.now() + self.io_timeout));
+            let passed = send_all_parts(&mut client.conn, &mut [IoSlice::new(&interim.head)]).await;
+            passed.map_err(|_| ForwardError::Client)?;
+            self.counters.bytes_out.add(interim.head.len() as u64);
+        }
+        Ok(())
     }
 
     async fn read_reply_head(
@@ -172,10 +206,17 @@ impl<L: Link> Proxy<L> {
         let mut seen = 0;
         loop {
             if connection.stream.unread()[seen..].contains(&b'\n') {
-                self.pass_interim(client, request, connection).await?;
-                match parse_reply(connection.stream.unread(), |reply| self.admit(request, reply, request_ms))
-                {
-                    Ok(Some(admission)) => return admission,
+                let head = parse_reply(connection.stream.unread(), |reply| match self.interim(reply) {
+                    Some(interim) => OriginHead::Interim(interim),
+                    None => OriginHead::Final(self.admit(request, reply, request_ms)),
+                });
+                match head {
+                    Ok(Some(OriginHead::Final(admission))) => return admission,
+                    Ok(Some(OriginHead::Interim(interim))) => {
+                        self.pass_interim(client, request, connection, interim).await?;
+                        seen = 0;
+                        continue;
+                    }
                     Ok(None) => {}
                     Err(_) => return Err(ForwardError::Gateway(502, "The origin's reply is not HTTP/1.")),
                 }

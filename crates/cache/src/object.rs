@@ -6,7 +6,7 @@ use polygraph_wire::parse_reply;
 use crate::content::Content;
 use crate::directives::for_each_item;
 use crate::message::merge_heads;
-use crate::policy::{Freshness, ReplyFacts, RequestFacts, Validators, may_store};
+use crate::policy::{Freshness, ReplyFacts, ReplyRules, RequestFacts, Validators, may_store};
 
 /// A complete stored reply: immutable, shared by the store and the transactions that send it.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Object {
         &self,
         block: &[u8],
         facts_304: &ReplyFacts<'_>,
-        wanted: &RequestFacts<'_>,
+        rules: &ReplyRules,
         request_ms: u64,
         now_ms: u64,
     ) -> Option<(Object, bool)> {
@@ -62,7 +62,7 @@ impl Object {
         head.extend_from_slice(b"\r\n");
         let merged = parse_reply(&head, |reply| {
             let facts = ReplyFacts { age: facts_304.age, ..ReplyFacts::read(reply.headers, now_ms) };
-            let keep = may_store("GET", wanted, self.status, &facts, now_ms);
+            let keep = may_store(rules, self.status, &facts, now_ms);
             let freshness = Freshness::new(self.status, &facts, request_ms, now_ms);
             (keep, freshness, Validators::of(&facts, now_ms))
         });

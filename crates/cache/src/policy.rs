@@ -30,6 +30,18 @@ pub struct RequestFacts<'b> {
 }
 
 impl<'b> RequestFacts<'b> {
+    /// The facts that matter after the reply, of a request with this method.
+    pub fn for_reply(&self, method: &str) -> ReplyRules {
+        ReplyRules {
+            is_get: method == "GET",
+            is_head: method == "HEAD",
+            is_safe: is_safe(method),
+            is_idempotent: is_idempotent(method),
+            no_store: self.control.no_store,
+            authorization: self.authorization,
+        }
+    }
+
     /// Reads the fields of a request; `now_ms` resolves two-digit years.
     pub fn read(headers: &[Header<'b>], now_ms: u64) -> RequestFacts<'b> {
         let mut facts = RequestFacts::default();
@@ -57,6 +69,23 @@ impl<'b> RequestFacts<'b> {
         }
         facts
     }
+}
+
+/// What a request says about the use of its reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplyRules {
+    /// The method is `GET`.
+    pub is_get: bool,
+    /// The method is `HEAD`, so the reply has no body.
+    pub is_head: bool,
+    /// See [`is_safe`].
+    pub is_safe: bool,
+    /// See [`is_idempotent`].
+    pub is_idempotent: bool,
+    /// `Cache-Control` forbids to store the reply.
+    pub no_store: bool,
+    /// `Authorization` is present.
+    pub authorization: bool,
 }
 
 /// The relevant fields of a reply, collected in one pass.
@@ -120,17 +149,11 @@ impl<'b> ReplyFacts<'b> {
     }
 }
 
-/// Whether a complete reply to `GET` may be stored, and storing it is useful (RFC 9111, section 3).
+/// Whether a complete reply to this request may be stored, and storing it is useful (RFC 9111, section 3).
 ///
 /// This is stricter than necessary: `no-cache` replies are not stored, although they could be stored for validation,
 /// and neither are replies that are immediately stale and cannot be validated.
-pub fn may_store(
-    method: &str,
-    request: &RequestFacts<'_>,
-    status: u16,
-    reply: &ReplyFacts<'_>,
-    now_ms: u64,
-) -> bool {
+pub fn may_store(request: &ReplyRules, status: u16, reply: &ReplyFacts<'_>, now_ms: u64) -> bool {
     let control = &reply.control;
     let understood = match status {
         // Cachable by default (RFC 9110, section 15.1), except 206, which is never stored here.
@@ -141,8 +164,8 @@ pub fn may_store(
     };
     let authorized =
         !request.authorization || control.public || control.must_revalidate || control.s_maxage.is_some();
-    let forbidden = request.control.no_store || control.no_store || control.private || control.no_cache;
-    method == "GET"
+    let forbidden = request.no_store || control.no_store || control.private || control.no_cache;
+    request.is_get
         && understood
         && authorized
         && !forbidden

@@ -19,8 +19,8 @@ fn what_may_be_stored() {
     fn check(method: &str, request: &[&str], status: u16, reply: &[&str], expected: bool) {
         let got = with_fields(request, |request| {
             with_fields(reply, |reply| {
-                let request = RequestFacts::read(request, NOW);
-                may_store(method, &request, status, &ReplyFacts::read(reply, NOW), NOW)
+                let request = RequestFacts::read(request, NOW).for_reply(method);
+                may_store(&request, status, &ReplyFacts::read(reply, NOW), NOW)
             })
         });
         assert_eq!(got, expected, "{method} {request:?} -> {status} {reply:?}");

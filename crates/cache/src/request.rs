@@ -1,6 +1,6 @@
 //! A request that is forwarded to an origin, and the possible failures.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::sync::Arc;
 
 use polygraph_wire::{Framing, RequestHead, parse_request};
@@ -8,15 +8,19 @@ use polygraph_wire::{Framing, RequestHead, parse_request};
 use crate::message::{BodyOut, write_request};
 use crate::object::Object;
 use crate::origins::{Connection, SendError};
-use crate::policy::is_idempotent;
+use crate::policy::ReplyRules;
 use crate::reply::ClientContext;
 use crate::target::{Role, Target};
 
 /// A request that is forwarded to an origin.
 #[derive(Debug)]
 pub struct ForwardedRequest {
-    /// The head as received: parsing it again is cheaper than keeping its parts.
-    head: Box<[u8]>,
+    /// The head as received. Few replies need it: parsing it again for them is cheaper than keeping its parts.
+    pub head: Box<[u8]>,
+    /// What the origin receives.
+    pub outgoing: Outgoing,
+    /// What the request says about the use of its reply.
+    pub rules: ReplyRules,
     /// The client's connection.
     pub client: ClientContext,
     /// The framing of the body.
@@ -29,22 +33,45 @@ pub struct ForwardedRequest {
     pub stale: Option<Arc<Object>>,
 }
 
-impl ForwardedRequest {
-    /// Creates the request from its head.
+/// A request as the origin receives it.
+#[derive(Debug)]
+pub struct Outgoing {
+    /// The host to connect to, or its name.
+    pub host: Box<str>,
+    /// The port to connect to.
+    pub port: u16,
+    /// The head.
+    pub head: Vec<u8>,
+}
+
+impl Outgoing {
+    /// The form of a request with this framing. A stored reply that is to be validated replaces the client's conditions. `name`
+    /// is the name of the proxy.
     pub fn new(
         head: &RequestHead<'_, '_>,
-        client: ClientContext,
+        target: &Target<'_>,
         framing: Framing,
-        (hash, key): (u64, &[u8]),
-        stale: Option<Arc<Object>>,
-    ) -> ForwardedRequest {
-        ForwardedRequest { head: raw(head).into_boxed_slice(), client, framing, key: key.into(), hash, stale }
+        stale: Option<&Object>,
+        name: &str,
+    ) -> Outgoing {
+        let mut out = Vec::with_capacity(head.len + 128);
+        write_request(
+            &mut out,
+            head,
+            target,
+            BodyOut::of(framing),
+            stale.map(|stale| &stale.validators),
+            name,
+        );
+        Outgoing { host: Box::from(target.host), port: target.port, head: out }
     }
+}
 
+impl ForwardedRequest {
     /// Passes the parsed head to `use_it`.
     pub fn with_head<R>(&self, use_it: impl FnOnce(&RequestHead<'_, '_>) -> R) -> R {
         let parsed = parse_request(&self.head, use_it);
-        parsed.ok().flatten().expect("a request head that was written from a parsed one")
+        parsed.ok().flatten().expect("a request head that was parsed before")
     }
 
     /// True if there is no body.
@@ -54,42 +81,19 @@ impl ForwardedRequest {
 
     /// True if the request may be sent again when a reused connection turns out to be closed.
     pub fn is_replayable(&self) -> bool {
-        self.is_bodiless() && self.with_head(|head| is_idempotent(head.method))
+        self.is_bodiless() && self.rules.is_idempotent
     }
 
-    /// The framing of the body towards the origin.
-    pub fn body_out(&self) -> BodyOut {
-        match self.framing {
-            Framing::Length(0) => BodyOut::None,
-            Framing::Chunked => BodyOut::Chunked,
-            _ => BodyOut::Length,
-        }
+    /// Takes the stored reply, which is not validated any more: the origin receives the client's own conditions. `name` is the name
+    /// of the proxy.
+    pub fn take_stale(&mut self, name: &str, role: Role) -> Option<Arc<Object>> {
+        let stale = self.stale.take()?;
+        self.outgoing = self.with_head(|head| {
+            let target = Target::of(head, role).expect("a target that was parsed before");
+            Outgoing::new(head, &target, self.framing, None, name)
+        });
+        Some(stale)
     }
-
-    /// Host, port and head for the origin. `name` is the name of the proxy.
-    pub fn to_origin(&self, name: &str, role: Role) -> (Box<str>, u16, Vec<u8>) {
-        self.with_head(|request| {
-            let target = Target::of(request, role).expect("a target that was parsed before");
-            let mut head = Vec::with_capacity(self.head.len() + 128);
-            let validators = self.stale.as_ref().map(|stale| &stale.validators);
-            write_request(&mut head, request, &target, self.body_out(), validators, name);
-            (Box::from(target.host), target.port, head)
-        })
-    }
-}
-
-/// Builds the bytes of a head from its parts.
-fn raw(head: &RequestHead<'_, '_>) -> Vec<u8> {
-    let mut out = Vec::with_capacity(head.len + 8);
-    let _ = write!(out, "{} {} HTTP/1.{}\r\n", head.method, head.target, head.minor_version);
-    for header in head.headers {
-        out.extend_from_slice(header.name.as_bytes());
-        out.extend_from_slice(b": ");
-        out.extend_from_slice(header.value);
-        out.extend_from_slice(b"\r\n");
-    }
-    out.extend_from_slice(b"\r\n");
-    out
 }
 
 /// Why no reply can be relayed.
