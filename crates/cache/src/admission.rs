@@ -4,13 +4,12 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use polygraph_link::Link;
 use polygraph_wire::body::{has_two_framings, reply_framing};
 use polygraph_wire::head::keeps_alive;
 use polygraph_wire::{Framing, ReplyHead};
 
-use crate::content::Content;
+use crate::content::ArrivingContent;
 use crate::message::write_reply;
 use crate::object::{Object, Selecting};
 use crate::policy::{Freshness, ReplyFacts, Validators, may_store};
@@ -47,7 +46,7 @@ pub struct Admission {
 pub struct PendingObject {
     reservation: Reservation,
     reserved: u64,
-    body: Vec<u8>,
+    content: ArrivingContent,
     selecting: Selecting,
     freshness: Freshness,
     validators: Validators,
@@ -56,7 +55,7 @@ pub struct PendingObject {
 impl PendingObject {
     /// Appends a piece of the content; false if there is no room for it.
     pub fn append(&mut self, piece: &[u8]) -> bool {
-        let size = (self.body.len() + piece.len()) as u64;
+        let size = self.content.len() + piece.len() as u64;
         if size > self.reserved {
             let wanted = size.max(2 * self.reserved);
             let reserved = [wanted, size].into_iter().find(|&bytes| self.reservation.grow_to(bytes));
@@ -65,7 +64,7 @@ impl PendingObject {
                 None => return false,
             }
         }
-        self.body.extend_from_slice(piece);
+        self.content.append(piece);
         true
     }
 }
@@ -130,7 +129,7 @@ impl<L: Link> Proxy<L> {
             admission.pending = store.reserve(expected).map(|reservation| PendingObject {
                 reservation,
                 reserved: expected,
-                body: Vec::with_capacity(expected.min(MAX_ROOM_AHEAD) as usize),
+                content: self.arriving(request, expected.min(MAX_ROOM_AHEAD) as usize),
                 selecting: match facts.varies {
                     true => request.with_head(|head| Selecting::new(reply.headers, head.headers)),
                     false => Selecting::default(),
@@ -140,6 +139,12 @@ impl<L: Link> Proxy<L> {
             });
         }
         Ok(admission)
+    }
+
+    /// The content of a reply that is stored, with memory for `room` bytes if it has to be kept.
+    fn arriving(&self, request: &ForwardedRequest, room: usize) -> ArrivingContent {
+        let generator = self.shared.generator.as_ref();
+        ArrivingContent::new(generator.and_then(|generator| generator(path_of_key(&request.key))), room)
     }
 
     /// Replaces a stored reply that a `304` has confirmed with its updated version (RFC 9111, section 4.3.4), and
@@ -182,23 +187,18 @@ impl<L: Link> Proxy<L> {
         mut head: Vec<u8>,
         pending: PendingObject,
     ) -> Object {
-        let PendingObject { body, selecting, freshness, validators, reservation: _, reserved: _ } = pending;
+        let PendingObject { content, selecting, freshness, validators, reservation: _, reserved: _ } =
+            pending;
         if status != 204 {
-            let _ = write!(head, "Content-Length: {}\r\n", body.len());
+            let _ = write!(head, "Content-Length: {}\r\n", content.len());
         }
-        let generator = self.shared.generator.as_ref();
-        let recipe = generator.and_then(|generator| generator(path_of_key(&request.key), &body));
         Object {
             key: request.key.clone(),
             hash: request.hash,
             selecting,
             status,
             head: head.into_boxed_slice(),
-            body: match recipe {
-                Some(recipe) => Content::Generated(recipe),
-                // Without spare capacity, so that the figures of the store are exact.
-                None => Content::Kept(Bytes::from(body.into_boxed_slice())),
-            },
+            body: content.complete(),
             freshness,
             validators,
         }
@@ -210,6 +210,7 @@ mod tests {
     use super::*;
     use crate::client::Decision;
     use crate::testing::{NoLink, mangled, proxy};
+    use bytes::Bytes;
     use polygraph_link::Nanos;
     use polygraph_wire::auth::access::ConnectionAccess;
     use polygraph_wire::{BodyReader, parse_reply};
