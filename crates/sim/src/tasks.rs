@@ -16,6 +16,8 @@ pub struct Tasks {
     /// `None` while a task runs.
     slots: RefCell<Slab<Option<Task>>>,
     ready: Arc<Ready>,
+    /// Tasks that were ready before those in `ready`.
+    first: RefCell<VecDeque<usize>>,
 }
 
 struct Task {
@@ -47,7 +49,8 @@ impl Wake for Call {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        if !self.queued.swap(true, Ordering::Relaxed) {
+        // The first look is cheaper, and many wakes find the task in the queue.
+        if !self.queued.load(Ordering::Relaxed) && !self.queued.swap(true, Ordering::Relaxed) {
             self.ready.queue().push_back(self.task);
         }
     }
@@ -68,7 +71,7 @@ impl Tasks {
     /// Runs tasks until all wait, or for this many turns. Returns true if all wait.
     pub fn run(&self, turns: u64) -> bool {
         for _ in 0..turns {
-            let Some(number) = self.ready.queue().pop_front() else { return true };
+            let Some(number) = self.next() else { return true };
             // A waker may outlive its task; another task with the same number may then be polled for nothing.
             let taken = self.slots.borrow_mut().get_mut(number).and_then(Option::take);
             let Some(mut task) = taken else { continue };
@@ -81,6 +84,15 @@ impl Tasks {
         false
     }
 
+    /// Takes the number of the next task that is ready. The lock is taken once for all that have become ready meanwhile.
+    fn next(&self) -> Option<usize> {
+        let mut first = self.first.borrow_mut();
+        if first.is_empty() {
+            std::mem::swap(&mut *first, &mut *self.ready.queue());
+        }
+        first.pop_front()
+    }
+
     /// Drops all tasks, whatever their state.
     pub fn clear(&self) {
         // Values that tasks own may wake or spawn other tasks when they are dropped.
@@ -89,5 +101,6 @@ impl Tasks {
             drop(tasks);
         }
         self.ready.queue().clear();
+        self.first.borrow_mut().clear();
     }
 }
