@@ -294,8 +294,10 @@ impl Catalog {
     /// The prefix and the extension around the standard path of the object.
     pub fn affixes(&self, oid: &Oid) -> (&str, &str) {
         let Some(content) = self.content(oid.kind) else { return ("", "") };
-        let pick =
-            |words: &'_ Selector<String>, property| words.draw_index(&mut self.draw(oid.hash(), property));
+        let pick = |words: &'_ Selector<String>, property| {
+            // Most contents have no prefixes, and the path of every object is written.
+            (!words.items().is_empty()).then(|| words.draw_index(&mut self.draw(oid.hash(), property)))?
+        };
         let prefix = pick(&content.prefixes, property::PREFIX);
         let extension = pick(&content.extensions, property::EXTENSION);
         (

@@ -25,14 +25,18 @@ pub fn request(authority: &str, token: &str, absolute: bool) -> Vec<u8> {
 
 /// The token, if `data` starts with the request line of a preflight request.
 pub fn token(data: &[u8]) -> Option<&str> {
-    let line = data.split(|&byte| byte == b'\r').next()?;
-    let target = line.strip_prefix(b"GET ")?.split(|&byte| byte == b' ').next()?;
-    let at = target.windows(PATH.len()).position(|part| part == PATH.as_bytes())?;
-    let token = std::str::from_utf8(&target[at + PATH.len()..]).ok()?;
-    let good = (1..=MAX_TOKEN).contains(&token.len()) && token.bytes().all(|byte| byte.is_ascii_hexdigit());
+    // Every request to a server is looked at, so most are ruled out by their first bytes.
+    let target = data.strip_prefix(b"GET ")?;
+    let (host, path) = match target.strip_prefix(b"http://") {
+        Some(rest) => rest.split_at(memchr::memchr(b'/', rest)?),
+        None => target.split_at(0),
+    };
     // Only this path itself counts, not one that quotes it.
-    let own = at == 0 || target[..at].strip_prefix(b"http://").is_some_and(|host| !host.contains(&b'/'));
-    (good && own).then_some(token)
+    let rest = path.strip_prefix(PATH.as_bytes())?;
+    let end = rest.iter().position(|byte| matches!(byte, b' ' | b'\r')).unwrap_or(rest.len());
+    let token = std::str::from_utf8(&rest[..end]).ok()?;
+    let good = (1..=MAX_TOKEN).contains(&token.len()) && token.bytes().all(|byte| byte.is_ascii_hexdigit());
+    (good && host.iter().all(u8::is_ascii_graphic)).then_some(token)
 }
 
 /// The reply to a preflight request. Caches must not store it.
@@ -112,6 +116,9 @@ mod tests {
             "GET /a/polygraph-preflight/12 HTTP/1.1\r\n",
             "GET http://h/a/polygraph-preflight/12 HTTP/1.1\r\n",
             "GET /polygraph-preflight/0123456789abcdef0123456789abcdef0 HTTP/1.1\r\n",
+            "GET http://h/polygraph-preflight/12/3 HTTP/1.1\r\n",
+            "GET http://h \r\n/polygraph-preflight/12 HTTP/1.1\r\n",
+            "GET http://h",
             "",
         ] {
             assert_eq!(token(line.as_bytes()), None, "{line}");
