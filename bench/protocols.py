@@ -18,7 +18,7 @@ import bench
 import clients
 import table
 from clients import CONNECTIONS, Run, execute, expect, number
-from ratios import ENGINES, URING, append_history, creep, history_rows, ratio, read_history
+from ratios import ENGINES, append_history, creep, history_rows, ratio, read_history
 from servers import KB, PATH, Failure, Nginx, Polysrv, engine_of, logged
 
 # This project's programs, in this comparison on one engine.
@@ -27,6 +27,8 @@ HERE = Path(__file__).resolve().parent
 WORKLOAD = HERE / "protocols.pg"
 # Most of the cost of the cheapest of the others.
 LIMIT = 1.10
+# The engine that the program chooses if nobody says otherwise: io_uring where the host allows it.
+AUTO = "auto"
 
 
 @dataclass(frozen=True)
@@ -90,8 +92,22 @@ def polyclt(tools, case, port, folder):
     cpu, text = execute(command, folder)
     done, errors = logged(tools, log)
     expect("errors", errors, 0)
-    expect("engine", engine_of(tools, log), tools.engine)
+    check_engine(tools, log)
     return Run(done, cpu, text)
+
+
+# What `auto` has chosen.
+CHOSEN = set()
+
+
+def check_engine(tools, log):
+    """The engine was the wanted one; `auto` always chooses the same."""
+    used = engine_of(tools, log)
+    if tools.engine == AUTO:
+        CHOSEN.add(used)
+        expect("engines", CHOSEN, {used})
+    else:
+        expect("engine", used, tools.engine)
 
 
 def wrk(tools, case, port, folder):
@@ -247,6 +263,7 @@ def measure(tools, case, server_name, client_name, port):
             if not run.count - 2 * CONNECTIONS <= served <= run.count + 2 * CONNECTIONS:
                 raise Failure(f"the client counts {run.count} transactions, the server {served}")
             if server_name == "polysrv":
+                check_engine(tools, server.log)
                 check_sessions(tools, server.log, case)
             measured |= bench.costs(run, used, served, wall)
         except Failure as failure:
@@ -311,10 +328,16 @@ def all_ratios(results):
     return [entry for entry in found if entry[-1] is not None]
 
 
+def engine_text(results):
+    """Which engine was wanted, and which one was measured."""
+    wanted, used = results["wanted"], results["engine"]
+    return f"`--engine {wanted}`" + (f", which is `{used}` here" if wanted != used else "")
+
+
 def page(results, template):
     machine = results["machine"]
     facts = [f"- {machine['processor']}, {machine['processors']} processors, Linux {machine['kernel']}",
-             f"- {machine['polygraph']}, commit {machine['commit']}, cargo's profile `{results['profile']}`, engine `{results['engine']}`",
+             f"- {machine['polygraph']}, commit {machine['commit']}, cargo's profile `{results['profile']}`, {engine_text(results)}",
              *(f"- {tool}: {package}" for tool, package in machine["peers"].items())]
     return bench.table.Template(template).substitute(
         clients=side_table(results, "client_us"), servers=side_table(results, "server_us"), failures=table.failures(results),
@@ -327,7 +350,8 @@ def main():
     target = Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent / "target"))
     parser.add_argument("--polygraph", help="the program to measure, by default what cargo has built")
     parser.add_argument("--profile", default=bench.INSTALLED, help="cargo's build profile; only results of the default one are kept")
-    parser.add_argument("--engine", default=URING, choices=ENGINES, help="the engine of this project's programs")
+    parser.add_argument("--engine", default=AUTO, choices=[AUTO, *ENGINES],
+                        help="the engine of this project's programs; by default io_uring where the host allows it")
     parser.add_argument("--repeats", type=int, default=6, help="the number of rounds")
     parser.add_argument("--minutes", type=float, default=30, help="no further measurement begins after this time")
     parser.add_argument("--scale", type=float, default=1.0, help="factor on the number of transactions")
@@ -344,7 +368,8 @@ def main():
         sys.exit("not installed: openssl; try: apt-get install -y openssl")
     tools = bench.find_tools(options.polygraph or target / options.profile / "polygraph", target / "tools", options.engine)
     records = run(tools, options)
-    results = {"machine": bench.machine(tools), "profile": options.profile, "engine": options.engine,
+    engine = next(iter(CHOSEN), options.engine)
+    results = {"machine": bench.machine(tools), "profile": options.profile, "engine": engine, "wanted": options.engine,
                "repeats": 1 + max((record["repeat"] for record in records), default=0), "records": records}
     openssl = subprocess.run(["openssl", "version"], capture_output=True, text=True, check=True).stdout.strip()
     results["machine"]["peers"]["s_time"] = openssl
@@ -355,7 +380,7 @@ def main():
     out.mkdir(parents=True, exist_ok=True)
     (out / "PROTOCOLS.md").write_text(page(results, (HERE / "PROTOCOLS.template.md").read_text()))
     history = out / "history.csv"
-    rows = history_rows(results, [(options.engine, *entry) for entry in all_ratios(results)], "protocols", datetime.date.today().isoformat())
+    rows = history_rows(results, [(engine, *entry) for entry in all_ratios(results)], "protocols", datetime.date.today().isoformat())
     for worse in creep(read_history(history), rows):
         print(f"worse than before: {worse}")
     append_history(history, rows)
