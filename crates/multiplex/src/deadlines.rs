@@ -64,8 +64,8 @@ impl Deadlines {
         entry.passed
     }
 
-    /// Wakes the streams whose deadlines have passed at `now`. Returns when to do so next, for the driver, which `driver` wakes
-    /// if a deadline before that is set.
+    /// Wakes the streams whose deadlines have passed at `now`. Returns when to look again, for the driver, which `driver` wakes if a
+    /// deadline before that is set.
     pub fn strike(&self, now: Nanos, driver: &Waker) -> Nanos {
         let mut kept = self.driver.borrow_mut();
         if !kept.as_ref().is_some_and(|kept| kept.will_wake(driver)) {
@@ -83,6 +83,10 @@ impl Deadlines {
                 Some(at) => next = next.min(at),
                 None => {}
             }
+        }
+        // An earlier time stays until it has come: it costs less to wake up for nothing than to wake up for each new deadline.
+        if self.armed.get() > now {
+            next = next.min(self.armed.get());
         }
         self.armed.set(next);
         next

@@ -39,6 +39,9 @@ pub struct Shared {
     pub ending: RefCell<Vec<RecvStream>>,
 }
 
+/// Room for usual heads of messages, in bytes.
+const USUAL_HEAD: usize = 1024;
+
 /// Opens the streams of a client's connection.
 pub type Sender = Rc<RefCell<SendRequest<Bytes>>>;
 
@@ -125,7 +128,7 @@ impl Stream {
         mut respond: SendResponse<Bytes>,
         form: TargetForm,
     ) -> Result<Stream, MessageError> {
-        let mut inbox = Vec::with_capacity(512);
+        let mut inbox = Vec::with_capacity(USUAL_HEAD);
         let fields = convert::received(&head.headers);
         let incoming =
             IncomingMessage::request(&convert::start(&head), fields, body.is_end_stream(), form, &mut inbox);
@@ -249,6 +252,7 @@ impl Stream {
                     let reply = ready!(Pin::new(response).poll(cx));
                     let (head, body) = reply.map_err(|e| self.shared.explain(fault::of_h2(e)))?.into_parts();
                     let (status, is_last) = (head.status.as_u16(), body.is_end_stream());
+                    self.inbox.reserve(USUAL_HEAD);
                     let fields = convert::received(&head.headers);
                     let incoming = IncomingMessage::reply(status, fields, is_last, *to, &mut self.inbox);
                     let incoming = incoming.map_err(bad_message)?;

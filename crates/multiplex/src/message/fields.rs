@@ -15,18 +15,25 @@ pub fn is_connection_specific(name: &str) -> bool {
         && CONNECTION_FIELDS.iter().any(|field| name.eq_ignore_ascii_case(field))
 }
 
-/// Whether a field of an HTTP/1 message crosses. `Host` does not: it becomes `:authority`.
-pub fn crosses(field: &Header<'_>, headers: &[Header<'_>]) -> bool {
-    if field.name.is_empty() || is_connection_specific(field.name) || is_named(field.name, "Host") {
-        return false;
-    }
-    if is_named(field.name, "TE") {
-        return field.value.trim_ascii().eq_ignore_ascii_case(b"trailers");
-    }
+/// The fields of an HTTP/1 message that cross. `Host` does not: it becomes `:authority`.
+pub fn crossing<'a, 'b>(headers: &'b [Header<'a>]) -> impl Iterator<Item = &'b Header<'a>> {
     // Senders that name further fields in `Connection` are rare, and so is `Connection` itself.
-    !headers.iter().any(|other| {
+    let has_connection = headers.iter().any(|field| is_named(field.name, "Connection"));
+    headers.iter().filter(move |field| {
+        let crosses = match field.name.len() {
+            0 => false,
+            2 if is_named(field.name, "TE") => field.value.trim_ascii().eq_ignore_ascii_case(b"trailers"),
+            4 => !is_named(field.name, "Host"),
+            _ => !is_connection_specific(field.name),
+        };
+        crosses && !(has_connection && is_named_in_connection(field.name, headers))
+    })
+}
+
+fn is_named_in_connection(name: &str, headers: &[Header<'_>]) -> bool {
+    headers.iter().any(|other| {
         is_named(other.name, "Connection")
-            && items(other.value).any(|item| item.eq_ignore_ascii_case(field.name.as_bytes()))
+            && items(other.value).any(|item| item.eq_ignore_ascii_case(name.as_bytes()))
     })
 }
 
@@ -43,15 +50,25 @@ pub fn may_trail(name: &str) -> bool {
 /// If the name is not a lower-case token, if the value has characters that could end a line of an HTTP/1 message, or if the
 /// field is connection-specific.
 pub fn check(name: &[u8], value: &[u8]) -> Result<(), MessageError> {
-    if !is_token(name) || name.iter().any(u8::is_ascii_uppercase) {
+    static LOWER_CASE_TOKEN: [bool; 256] = {
+        let mut allowed = TOKEN;
+        let mut byte = b'A';
+        while byte <= b'Z' {
+            allowed[byte as usize] = false;
+            byte += 1;
+        }
+        allowed
+    };
+    if name.is_empty() || !name.iter().all(|byte| LOWER_CASE_TOKEN[usize::from(*byte)]) {
         return Err(MessageError::FieldName);
     }
     check_value(value)?;
-    let text = std::str::from_utf8(name).map_err(|_| MessageError::FieldName)?;
-    if is_connection_specific(text) || text == "te" && !value.eq_ignore_ascii_case(b"trailers") {
-        return Err(MessageError::ConnectionField);
-    }
-    Ok(())
+    let is_specific = match name.len() {
+        2 => name == b"te" && !value.eq_ignore_ascii_case(b"trailers"),
+        7 | 10 | 16 | 17 => CONNECTION_FIELDS.iter().any(|field| name == field.as_bytes()),
+        _ => false,
+    };
+    if is_specific { Err(MessageError::ConnectionField) } else { Ok(()) }
 }
 
 /// Checks the value of a field (RFC 9113, section 8.2.1).
@@ -59,16 +76,32 @@ pub fn check(name: &[u8], value: &[u8]) -> Result<(), MessageError> {
 /// # Errors
 /// If it contains control characters or has white space at an end.
 pub fn check_value(value: &[u8]) -> Result<(), MessageError> {
-    let is_bad = |b: &u8| (*b < b' ' && *b != b'\t') || *b == 127;
+    // Without an early end, the bytes are looked at many at a time.
+    let is_bad = |any: bool, b: &u8| any | ((*b < b' ') & (*b != b'\t')) | (*b == 127);
     let is_blank = |b: Option<&u8>| matches!(b, Some(b' ' | b'\t'));
-    match value.iter().any(is_bad) || is_blank(value.first()) || is_blank(value.last()) {
+    match value.iter().fold(false, is_bad) || is_blank(value.first()) || is_blank(value.last()) {
         true => Err(MessageError::FieldValue),
         false => Ok(()),
     }
 }
 
+/// The characters of tokens (RFC 9110, section 5.6.2).
+static TOKEN: [bool; 256] = {
+    let mut allowed = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        allowed[byte] = (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let (others, mut at) = (b"!#$%&'*+-.^_`|~", 0);
+    while at < others.len() {
+        allowed[others[at] as usize] = true;
+        at += 1;
+    }
+    allowed
+};
+
 /// Whether the bytes are a token (RFC 9110, section 5.6.2).
 pub fn is_token(bytes: &[u8]) -> bool {
-    let is_allowed = |b: &u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(b);
-    !bytes.is_empty() && bytes.iter().all(is_allowed)
+    !bytes.is_empty() && bytes.iter().all(|byte| TOKEN[usize::from(*byte)])
 }

@@ -6,7 +6,7 @@ use polygraph_wire::body::{self, BodyReader};
 use polygraph_wire::head::{self, HeadError, Header, is_named};
 use polygraph_wire::{parse_reply, parse_request, uri};
 
-use super::fields::{crosses, may_trail};
+use super::fields::{crossing, may_trail};
 use super::{MessageError, ReplyTo};
 
 /// The largest head of a message, in bytes.
@@ -51,9 +51,7 @@ impl<'a> FieldSection<'a> {
     /// The fields in order: names as the message spells them, which must be sent in lower case, and values without white
     /// space around them.
     pub fn fields(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> {
-        self.headers
-            .iter()
-            .filter(|field| crosses(field, self.headers))
+        crossing(self.headers)
             .filter(|field| !(self.drops_length && is_named(field.name, "Content-Length")))
             .map(|field| (field.name, field.value.trim_ascii()))
     }
