@@ -21,11 +21,17 @@ use crate::poller::register;
 /// less (`net.core.rmem_max`).
 const RECEIVE_BUFFER: usize = 4 << 20;
 
+/// The largest datagram in bytes on a loopback interface: a reply of 16 KB fits with its head.
+const LARGEST_ON_LOOPBACK: u16 = 17_400;
+/// The largest datagram elsewhere.
+const LARGEST: u16 = 1452;
+
 /// A UDP socket on an event loop.
 #[derive(Debug)]
 pub struct UdpSocket {
     state: LoopState,
     udp: UdpSocketState,
+    largest: u16,
     fd: RefCell<Registration>,
 }
 
@@ -63,13 +69,16 @@ impl UdpSocket {
     /// If the system does not accept the settings.
     pub fn new(state: LoopState, ring: Option<&Ring>, socket: Socket) -> io::Result<UdpSocket> {
         let udp = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        let local = socket.local_addr().ok().and_then(|local| local.as_socket());
+        let is_loopback = local.is_some_and(|local| local.ip().is_loopback());
+        let largest = if is_loopback { LARGEST_ON_LOOPBACK } else { LARGEST };
         let fd = match ring {
             Some(ring) => {
                 Registration::Ring { reading: None, writing: None, ring: ring.clone(), fd: socket.into() }
             }
             None => Registration::Reading(register(socket.into(), Interest::READABLE)?),
         };
-        Ok(UdpSocket { state, udp, fd: RefCell::new(fd) })
+        Ok(UdpSocket { state, udp, largest, fd: RefCell::new(fd) })
     }
 }
 
@@ -122,6 +131,10 @@ impl Datagrams for UdpSocket {
 
     fn keeps_whole(&self) -> bool {
         !self.udp.may_fragment()
+    }
+
+    fn largest(&self) -> u16 {
+        self.largest
     }
 
     fn new_capture(&self) -> Option<Capture> {

@@ -44,6 +44,12 @@ pub trait Datagrams: 'static {
     /// Whether datagrams are never fragmented, so that the largest size that fits the path can be found out.
     fn keeps_whole(&self) -> bool;
 
+    /// The largest datagram in bytes that is worth a try. By default it is what fits the packets of an Ethernet, with IPv6 and some room
+    /// for tunnels; the packets of a loopback interface are larger.
+    fn largest(&self) -> u16 {
+        1452
+    }
+
     /// An empty capture for the messages of a connection, if this link keeps captures.
     fn new_capture(&self) -> Option<Capture> {
         None

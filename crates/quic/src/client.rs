@@ -51,7 +51,7 @@ impl ClientConnection {
         let mut endpoint = Endpoint::new(Arc::clone(&config::ENDPOINT), None, socket.keeps_whole(), None);
         let mut client = ClientConfig::new(Arc::new(tls));
         // A server opens no bidirectional streams (RFC 9114, section 6.1).
-        client.transport_config(config::transport(settings, 0));
+        client.transport_config(config::transport(settings, 0, socket.largest()));
         let connected = endpoint.connect(instant(link.now()), client, to, "");
         let (handle, quic) = connected.map_err(|_| ConnectError::Refused(io::ErrorKind::InvalidInput))?;
         let wire = Wire::new(handle, quic, &queue);

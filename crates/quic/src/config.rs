@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use polygraph_multiplex::Http2Settings;
-use quinn_proto::{EndpointConfig, IdleTimeout, TransportConfig, VarInt};
+use quinn_proto::{EndpointConfig, IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
 
 /// How long a connection may be silent before it counts as lost. Servers may think for long.
 const SILENCE: Duration = Duration::from_secs(120);
@@ -16,12 +16,27 @@ const UNIDIRECTIONAL: u32 = 16;
 /// The most bytes that wait to be sent or acknowledged on a connection.
 const SEND_WINDOW: u64 = 4 << 20;
 
-/// The settings of all sockets.
-pub static ENDPOINT: LazyLock<Arc<EndpointConfig>> = LazyLock::new(Arc::default);
+/// The largest packets that are accepted: all that fit a datagram (RFC 9000, section 18.2).
+const LARGEST_RECEIVED: u16 = 65_527;
 
-/// The settings of a connection. The peer may open `streams` bidirectional streams.
-pub fn transport(settings: &Http2Settings, streams: u32) -> Arc<TransportConfig> {
+/// The discovery of the largest packet that fits the path ends when the rest is no more than this part of it.
+const PRECISION: u16 = 64;
+
+/// The settings of all sockets.
+pub static ENDPOINT: LazyLock<Arc<EndpointConfig>> = LazyLock::new(|| {
+    let mut config = EndpointConfig::default();
+    // The size is an allowed one.
+    let _ = config.max_udp_payload_size(LARGEST_RECEIVED);
+    Arc::new(config)
+});
+
+/// The settings of a connection. The peer may open `streams` bidirectional streams, and datagrams of up to `largest` bytes are tried.
+pub fn transport(settings: &Http2Settings, streams: u32, largest: u16) -> Arc<TransportConfig> {
     let mut config = TransportConfig::default();
+    let mut discovery = MtuDiscoveryConfig::default();
+    // Each step costs a packet, so the result need not be exact.
+    discovery.upper_bound(largest).minimum_change(largest / PRECISION);
+    config.mtu_discovery_config(Some(discovery));
     let window = VarInt::from_u32(settings.window);
     config
         .max_idle_timeout(IdleTimeout::try_from(SILENCE).ok())

@@ -21,6 +21,8 @@ use crate::wire::{Queue, Wire};
 const MOST_RECEIVES: usize = 16;
 /// The most datagrams of a connection that are sent in one step. More would make bursts that receivers lose.
 const MOST_SEGMENTS: usize = 10;
+/// The most bytes that a socket takes in one step.
+const MOST_BYTES: usize = 65_000;
 
 /// What a server does with a new connection, or with one that failed at once.
 pub type Accept = Box<dyn FnMut(Result<Rc<Wire>, Lost>)>;
@@ -233,8 +235,11 @@ impl<D: Datagrams> Driver<D> {
     /// Lets a connection act. Returns whether the socket takes more.
     fn turn(&mut self, wire: &Rc<Wire>, now: Nanos, cx: &mut Context<'_>) -> bool {
         let handle = wire.handle();
-        let most = self.socket.most_segments().clamp(1, MOST_SEGMENTS);
-        wire.state().advance(now);
+        let mut state = wire.state();
+        let fits = MOST_BYTES / usize::from(state.quic.current_mtu());
+        let most = self.socket.most_segments().min(MOST_SEGMENTS).min(fits).max(1);
+        state.advance(now);
+        drop(state);
         if !self.pass_events(wire) {
             self.wires[handle.0] = None;
             return true;

@@ -54,7 +54,8 @@ pub fn listen_with<L: Link>(
     mut accept: impl FnMut(Result<ServerConnection, Lost>) + 'static,
 ) {
     let mut server = ServerConfig::with_crypto(crypto);
-    server.migration(false).transport_config(config::transport(settings, settings.streams));
+    let transport = config::transport(settings, settings.streams, socket.largest());
+    server.migration(false).transport_config(transport);
     let capture = socket.new_capture();
     let of_queue = link.clone();
     let queue = Rc::new(Queue::new(Box::new(move || of_queue.now())));
@@ -76,8 +77,6 @@ struct Serving {
     end: ServerEnd,
     /// The stream after the last one that is served.
     next: u64,
-    /// Since when there are no streams.
-    idle_since: Option<Nanos>,
 }
 
 impl ServerConnection {
@@ -91,12 +90,8 @@ impl ServerConnection {
         mut connected: impl FnMut(Handshake),
     ) -> ServerEnd {
         let session = &self.session;
-        let mut serving = Serving {
-            control: Control::new(),
-            end: ServerEnd::default(),
-            next: 0,
-            idle_since: Some(link.now()),
-        };
+        session.idle_since.set(link.now());
+        let mut serving = Serving { control: Control::new(), end: ServerEnd::default(), next: 0 };
         watched(link, session, |until| {
             let handshake = session.wire.state().handshake.take();
             if let Some(facts) = handshake {
@@ -167,20 +162,22 @@ impl Serving {
 
     /// Ends a connection that has been idle for too long, or whose end was announced and whose replies have arrived.
     fn end_if_idle(&mut self, session: &Http3Session, policy: &ServerPolicy, now: Nanos, until: &mut Nanos) {
-        if session.deadlines.streams() > 0 {
-            self.idle_since = None;
-            return;
-        }
+        let is_idle = session.deadlines.streams() == 0;
         if self.end.by_server {
+            let mut state = session.wire.state();
+            state.wakers.session_awaits_ends = true;
             // Only the control stream never ends.
-            let is_delivered = session.wire.state().quic.streams().send_streams() <= 1;
+            let is_delivered = is_idle && state.quic.streams().send_streams() <= 1;
+            drop(state);
             if is_delivered {
                 session.wire.close(codes::H3_NO_ERROR, "");
             }
             return;
         }
-        let since = *self.idle_since.get_or_insert(now);
-        let Some(limit) = policy.idle_timeout.map(|timeout| since.saturating_add(timeout)) else { return };
+        let Some(timeout) = policy.idle_timeout else { return };
+        // The end of the last stream does not wake this task, but the time will come.
+        let since = if is_idle { session.idle_since.get() } else { now };
+        let limit = since.saturating_add(timeout);
         if limit <= now {
             self.announce_end();
             session.wire.close(codes::H3_NO_ERROR, "");

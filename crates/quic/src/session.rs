@@ -5,7 +5,7 @@ use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use polygraph_link::Capture;
+use polygraph_link::{Capture, Nanos};
 use polygraph_multiplex::deadlines::Deadlines;
 use polygraph_multiplex::{Fault, FaultKind, WireBytes};
 use quinn_proto::{Dir, ReadError, StreamId, VarInt};
@@ -33,6 +33,8 @@ pub struct Http3Session {
     pub is_client: bool,
     /// The deadlines of the streams.
     pub deadlines: Deadlines,
+    /// When the last stream ended.
+    pub idle_since: Cell<Nanos>,
     /// An empty capture for each stream, if the connection keeps captures.
     pub capture: Option<Capture>,
     /// What the peer has said.
@@ -66,6 +68,7 @@ impl Http3Session {
             wire,
             is_client,
             deadlines: Deadlines::default(),
+            idle_since: Cell::new(Nanos::new(0)),
             capture,
             peer: Cell::default(),
             content: Cell::default(),
@@ -173,6 +176,9 @@ impl Control {
         }
         if self.own.is_none() {
             self.own = state.quic.streams().open(Dir::Uni);
+        }
+        if !std::mem::take(&mut state.wakers.control) && self.own.is_some() && self.unsent.is_empty() {
+            return Ok(());
         }
         let mut touched = false;
         if let (Some(own), false) = (self.own, self.unsent.is_empty())

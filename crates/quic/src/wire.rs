@@ -85,6 +85,10 @@ pub struct Wakers {
     opening: Vec<Waker>,
     /// The task of HTTP/3.
     session: Option<Waker>,
+    /// Whether something has happened on unidirectional streams since this was last reset.
+    pub control: bool,
+    /// Whether the task of HTTP/3 waits for the ends of streams.
+    pub session_awaits_ends: bool,
     /// The task that waits for the handshake.
     handshake: Option<Waker>,
 }
@@ -124,8 +128,22 @@ impl Wakers {
     }
 
     fn wake_for(&mut self, event: &StreamEvent) {
+        let dir = match event {
+            StreamEvent::Opened { dir } | StreamEvent::Available { dir } => *dir,
+            StreamEvent::Readable { id }
+            | StreamEvent::Writable { id }
+            | StreamEvent::Finished { id }
+            | StreamEvent::Stopped { id, .. } => id.dir(),
+        };
+        self.control |= dir == Dir::Uni;
+        // The task of HTTP/3 is not needed for what happens on the streams of requests, which have tasks of their own.
+        let of_session = match event {
+            StreamEvent::Opened { .. } => true,
+            StreamEvent::Finished { .. } => self.session_awaits_ends,
+            _ => dir == Dir::Uni,
+        };
         match event {
-            StreamEvent::Readable { id } if id.dir() == Dir::Bi => {
+            StreamEvent::Readable { id } => {
                 if let Some(waiting) = self.streams.get_mut(id) {
                     wake(&mut waiting.reader);
                 }
@@ -134,17 +152,12 @@ impl Wakers {
                 if let Some(waiting) = self.streams.get_mut(id) {
                     wake(&mut waiting.writer);
                 }
-                if id.dir() == Dir::Uni {
-                    wake(&mut self.session);
-                }
             }
-            StreamEvent::Available { .. } => {
-                self.opening.drain(..).for_each(Waker::wake);
-                wake(&mut self.session);
-            }
-            StreamEvent::Opened { .. } | StreamEvent::Readable { .. } | StreamEvent::Finished { .. } => {
-                wake(&mut self.session);
-            }
+            StreamEvent::Available { .. } => self.opening.drain(..).for_each(Waker::wake),
+            StreamEvent::Opened { .. } | StreamEvent::Finished { .. } => {}
+        }
+        if of_session && let Some(session) = &self.session {
+            session.wake_by_ref();
         }
     }
 }
@@ -246,7 +259,10 @@ impl Wire {
 
     /// Sets whom to wake when the connection has changed.
     pub fn set_session(&self, cx: &Context<'_>) {
-        self.state().wakers.session = Some(cx.waker().clone());
+        let session = &mut self.state().wakers.session;
+        if !session.as_ref().is_some_and(|kept| kept.will_wake(cx.waker())) {
+            *session = Some(cx.waker().clone());
+        }
     }
 
     /// Sets whom to wake when the handshake is complete or has failed.
