@@ -45,8 +45,10 @@ fn shared(whole: &Bytes, head: &[u8], part: &[u8]) -> Bytes {
 }
 
 fn fields(section: &FieldSection<'_>, head: &Bytes) -> Result<HeaderMap, MessageError> {
-    let mut map = HeaderMap::with_capacity(16);
-    for (text, value) in section.fields() {
+    let fields = section.fields();
+    let most = fields.size_hint().1.unwrap_or_default();
+    let mut map = HeaderMap::with_capacity(most);
+    for (text, value) in fields {
         let value = HeaderValue::from_maybe_shared(shared(head, section.head, value));
         map.append(name(text)?, value.map_err(|_| MessageError::FieldValue)?);
     }

@@ -22,6 +22,15 @@ use crate::session::{Http3Session, MAX_FIELD_SECTION};
 /// The most content in one DATA frame, and the most that a call of [`Conn::try_send`] takes.
 const MOST_CONTENT: usize = 64 * 1024;
 
+/// The header of a DATA frame, whose last four bytes become the size.
+const DATA_HEADER: [u8; 5] = [kind::DATA as u8, 0, 0, 0, 0];
+
+/// Room for the headers of frames of a usual message, in bytes.
+const USUAL_FRAMING: usize = 64;
+
+/// Room for usual heads of messages, in bytes.
+const USUAL_HEAD: usize = 1024;
+
 /// Ends a connection in order when the last of its owners is dropped.
 #[derive(Debug)]
 pub struct Owner(pub Rc<Http3Session>);
@@ -240,7 +249,10 @@ impl Http3Stream {
 
     /// Takes parts of an HTTP/1 message without their first `skip` bytes, and makes frames of them. Returns the number of bytes.
     fn take(&mut self, parts: &[IoSlice<'_>], mut skip: usize) -> io::Result<usize> {
-        let (mut taken, mut out, mut content) = (0, BytesMut::new(), BytesMut::new());
+        let all: usize = parts.iter().map(|part| part.len()).sum();
+        let (mut taken, mut out) = (0, BytesMut::with_capacity(all.min(MOST_CONTENT) + USUAL_FRAMING));
+        // Where the content begins; its size is known at the end.
+        let (mut begin, mut content) = (None, 0);
         'parts: for part in parts {
             let skipped = skip.min(part.len());
             skip -= skipped;
@@ -249,13 +261,20 @@ impl Http3Stream {
                 let used = if self.outgoing.expects_head() {
                     self.take_head(rest, &mut out)?
                 } else {
-                    let fits = rest.len().min(MOST_CONTENT - content.len());
+                    let fits = rest.len().min(MOST_CONTENT - content);
                     if fits == 0 && !self.outgoing.is_done() {
                         break 'parts;
                     }
-                    self.outgoing
-                        .take_content(&rest[..fits.max(1)], |bytes| content.extend_from_slice(bytes))
-                        .map_err(Fault::from)?
+                    let begin = *begin.get_or_insert_with(|| {
+                        out.extend_from_slice(&DATA_HEADER);
+                        out.len()
+                    });
+                    let used = self
+                        .outgoing
+                        .take_content(&rest[..fits.max(1)], |bytes| out.extend_from_slice(bytes))
+                        .map_err(Fault::from)?;
+                    content = out.len() - begin;
+                    used
                 };
                 if used == 0 {
                     break 'parts;
@@ -266,13 +285,15 @@ impl Http3Stream {
                 (taken, rest) = (taken + used, &rest[used..]);
             }
         }
-        if !content.is_empty() {
-            let mut header = Vec::with_capacity(9);
-            put_header(kind::DATA, content.len(), &mut header);
-            out.extend_from_slice(&header);
-            let (sent, received) = self.session.content.get();
-            self.session.content.set((sent + content.len() as u64, received));
-            out.unsplit(content);
+        if let Some(begin) = begin {
+            if content == 0 {
+                out.truncate(begin - DATA_HEADER.len());
+            } else {
+                // A variable-length integer of four bytes (RFC 9000, section 16).
+                out[begin - 4..begin].copy_from_slice(&(content as u32 | 2 << 30).to_be_bytes());
+                let (sent, received) = self.session.content.get();
+                self.session.content.set((sent + content as u64, received));
+            }
         }
         if self.outgoing.is_done() && self.outgoing.has_trailers() && !self.finished {
             let mut section = Vec::new();
@@ -391,6 +412,7 @@ impl Http3Stream {
         let fields = qpack::decode(section, MAX_FIELD_SECTION).map_err(|error| self.broken(&error))?;
         let is_last = self.is_at_end(cx)?;
         let mut inbox = std::mem::take(&mut self.inbox);
+        inbox.reserve(USUAL_HEAD);
         let placed = self.place(&fields, is_last, &mut inbox);
         self.inbox = inbox;
         placed.map_err(|error| self.malformed(error))
