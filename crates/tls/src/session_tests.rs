@@ -203,3 +203,16 @@ fn an_alert_of_the_peer_has_its_name() {
         assert_eq!((failure.kind, failure.alert), (FailureKind::Refused, Some(20)), "{failure}");
     }
 }
+
+#[test]
+fn messages_without_end_are_a_failure() {
+    let suite = aws_lc_rs::ALL_CIPHER_SUITES.iter().find(|suite| suite.tls13().is_some()).unwrap();
+    let mut pair = Pair::new(*suite, true, 100_000);
+    let mut update = || {
+        pair.peer.refresh_traffic_keys().unwrap();
+        pair.pass()
+    };
+    let passed = (0..1000).take_while(|_| update().is_ok()).count();
+    assert!((20..100).contains(&passed), "{passed}");
+    assert!(pair.session.work().is_err_and(|failure| failure.kind == FailureKind::Protocol));
+}

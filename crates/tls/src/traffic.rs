@@ -13,7 +13,7 @@ use rustls::{InvalidMessage, PeerMisbehaved, ProtocolVersion};
 
 use crate::record::{RecordKey, kind};
 
-/// The most records without data in a row. Servers send some tickets; more have no purpose.
+/// The most records without data, and messages in them, in a row. Servers send some tickets; more have no purpose.
 const MOST_SILENT: u32 = 64;
 /// The largest message of the handshake that is put together.
 const MOST_MESSAGE: usize = 64 * 1024;
@@ -150,10 +150,7 @@ impl Traffic {
             self.silent = 0;
             return Ok(Opened::Data(plain));
         }
-        self.silent += 1;
-        if self.silent > MOST_SILENT {
-            return Err(PeerMisbehaved::TooManyEmptyFragments.into());
-        }
+        self.count_silent()?;
         match kind {
             kind::DATA => Ok(Opened::Nothing),
             kind::ALERT => self.take_alert(&record[plain]),
@@ -167,6 +164,12 @@ impl Traffic {
                 got_type: other.into(),
             }),
         }
+    }
+
+    /// Counts a record or a message without data.
+    fn count_silent(&mut self) -> Result<(), Error> {
+        self.silent += 1;
+        if self.silent > MOST_SILENT { Err(PeerMisbehaved::TooManyEmptyFragments.into()) } else { Ok(()) }
     }
 
     fn take_alert(&self, alert: &[u8]) -> Result<Opened, Error> {
@@ -192,6 +195,7 @@ impl Traffic {
             let Some((body, after)) = rest.split_at_checked(length) else { break };
             let (body, after) = (body.to_vec(), after.to_vec());
             self.message = after;
+            self.count_silent()?;
             self.take_message(kind, &body, out)?;
         }
         Ok(())
