@@ -38,6 +38,8 @@ const NO_TYPE: &str = "application/octet-stream";
 pub struct ServerIdentity {
     minor_version: u8,
     target: Vec<u8>,
+    /// The announcement of HTTP/3, if there is one.
+    alt_svc: Option<Vec<u8>>,
     contents: Fingerprint,
     sets_cookies: bool,
 }
@@ -52,10 +54,18 @@ impl ServerIdentity {
         ServerIdentity {
             minor_version,
             target: format!("{X_TARGET}: {}\r\n", server.address).into_bytes(),
+            alt_svc: alt_svc(profile, server),
             contents,
             sets_cookies: rng.event(senders),
         }
     }
+}
+
+/// The value of `Alt-Svc`: HTTP/3 at the port of the server.
+fn alt_svc(profile: &ServerProfile, server: &ServerSpec) -> Option<Vec<u8>> {
+    let max_age = profile.alt_svc.filter(|_| profile.http3.is_some())?;
+    let (_, port) = server.address.rsplit_once(':')?;
+    Some(format!("h3=\":{port}\"; ma={max_age}").into_bytes())
 }
 
 /// What a reply depends on besides the request.
@@ -381,6 +391,9 @@ impl ReplyWriter<'_> {
         head.text(Field::Date, self.about.date);
         if let Some(proof) = &self.request.proof {
             head.text(Field::WwwAuthenticate, proof);
+        }
+        if let Some(value) = &self.identity.alt_svc {
+            head.text(Field::AltSvc, value);
         }
         if self.about.last {
             // An HTTP/1.0 reply without `keep-alive` is the last one of its connection (RFC 9112, section 9.3).

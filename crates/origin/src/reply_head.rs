@@ -40,6 +40,7 @@ fields! {
     ContentRange "Content-Range"
     Location "Location"
     WwwAuthenticate "WWW-Authenticate"
+    AltSvc "Alt-Svc"
     XTarget "X-Target"
     XXact "X-Xact"
     XContents "X-Contents"

@@ -58,6 +58,9 @@ pub struct ServerProfile {
     pub http2: Option<Http2Settings>,
     /// What the servers announce on HTTP/3 connections, if they accept them. That needs [`ServerProfile::tls`].
     pub http3: Option<Http2Settings>,
+    /// For how many seconds the servers announce HTTP/3 in their replies (`Alt-Svc`), if they do. That needs
+    /// [`ServerProfile::http3`].
+    pub alt_svc: Option<u64>,
     /// Requests per connection. Drawn values are truncated, and at least 1.
     pub requests_per_connection: Distr,
     /// The time in nanoseconds after which an idle connection is closed.
@@ -94,6 +97,7 @@ impl ServerProfile {
             accepts_http1: true,
             http2: None,
             http3: None,
+            alt_svc: None,
             requests_per_connection: Distr::Const(1.0),
             idle_timeout: None,
             lifetime: None,

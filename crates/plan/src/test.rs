@@ -175,8 +175,10 @@ impl Test {
     /// # Errors
     /// If they use proxies or visit servers without TLS.
     pub fn check_http3(&self) -> Result<(), String> {
-        for profile in self.robots.iter().filter(|profile| profile.speaks_http3()) {
-            let why = |what: &str| Err(format!("the robots {} speak HTTP/3, but {what}", profile.name));
+        let may_speak = |profile: &&Arc<Profile>| profile.speaks_http3() || profile.follow_alt_svc;
+        for profile in self.robots.iter().filter(may_speak) {
+            let does = if profile.speaks_http3() { "speak HTTP/3" } else { "follow Alt-Svc to HTTP/3" };
+            let why = |what: &str| Err(format!("the robots {} {does}, but {what}", profile.name));
             if profile.socks.is_some() {
                 return why(
                     "use SOCKS proxies, which carry no UDP here: leave out the proxies, or \"3\" of `http_versions`",

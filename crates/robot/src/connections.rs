@@ -1,5 +1,6 @@
 //! Connections of robots: the pool of each robot, transactions that wait for a slot in it, and the addresses behind names.
 
+pub mod alternatives;
 pub mod counts;
 pub mod hop;
 pub mod layers;

@@ -283,6 +283,11 @@ impl<'a, L: Link> RobotContext<'a, L> {
         self.member().http_version
     }
 
+    /// The version of HTTP that the robot speaks to `hop`: alternative services speak HTTP/3.
+    pub fn version_to(self, hop: Hop) -> HttpVersion {
+        if hop.alternative.is_some() { HttpVersion::Http3 } else { self.http_version() }
+    }
+
     /// The minor version in the HTTP/1 form of messages.
     pub fn http_minor(self) -> u8 {
         self.http_version().minor()

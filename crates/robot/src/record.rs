@@ -77,6 +77,17 @@ pub fn misdirected<L: Link>(cx: RobotContext<'_, L>, request: &Request) {
     cx.recorder.error(ErrorKind::MisdirectedReply, cx.now(), || cx.url(request));
 }
 
+/// Counts that the robot begins to use an alternative service.
+pub fn alternative<L: Link>(cx: RobotContext<'_, L>) {
+    cx.recorder.with(|block| block.streams.alternatives += 1);
+}
+
+/// Counts an alternative service that cannot be used.
+pub fn broken_alternative<L: Link>(cx: RobotContext<'_, L>, why: impl FnOnce() -> String) {
+    cx.recorder.with(|block| block.streams.broken_alternatives += 1);
+    cx.recorder.error(ErrorKind::AltSvcBroken, cx.now(), why);
+}
+
 /// Counts a request that is sent once more.
 pub fn retry<L: Link>(cx: RobotContext<'_, L>) {
     cx.recorder.with(|block| block.retried += 1);
@@ -175,7 +186,7 @@ pub fn success<L: Link>(
         authenticated: exchange.answers.scheme().filter(|_| class != Class::Authenticating),
         embedded: request.cause == Cause::Embedded,
         first: !request.repeat,
-        version: cx.http_version(),
+        version: cx.version_to(exchange.hop),
     });
     let verifiable = verifiable(request, reply, class);
     cx.recorder.with(|block| {

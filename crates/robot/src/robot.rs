@@ -6,6 +6,7 @@ use polygraph_link::Nanos;
 use polygraph_stats::HttpVersion;
 use polygraph_traffic::{Oid, Random, Selector, Stream, UniqId};
 
+use crate::connections::alternatives::Alternatives;
 use crate::load::session::SessionState;
 use crate::request::auth::RobotCredentials;
 use crate::request::backlog::Backlog;
@@ -46,6 +47,8 @@ pub struct RareState {
     pub cookies: Option<CookieJar>,
     /// Requests for embedded objects that wait to be pipelined.
     pub backlog: Backlog,
+    /// The alternative services of servers.
+    pub alternatives: Alternatives,
     /// The authentication state of the robot, once it was needed.
     pub credentials: Option<Box<RobotCredentials>>,
 }

@@ -227,6 +227,8 @@ pub struct Profile {
     pub container_tags: Vec<String>,
     /// Versions of HTTP, drawn once for each robot.
     pub http_version: Selector<HttpVersion>,
+    /// Whether robots send requests over HTTP/3 to where servers say that they speak it (`Alt-Svc`).
+    pub follow_alt_svc: bool,
     /// What robots announce on HTTP/2 connections.
     pub http2: Http2Settings,
     /// Requests per connection; draws are truncated, to at least 1.
@@ -325,6 +327,7 @@ impl Profile {
             embed_recur: 0.0,
             container_tags: vec!["<embed src>".to_owned()],
             http_version: Selector::only(HttpVersion::Http11),
+            follow_alt_svc: false,
             http2: Http2Settings::default(),
             requests_per_connection: Distr::Const(1.0),
             idle_timeout: None,

@@ -4,6 +4,7 @@
 //! credentials for each side that demands them; the reply is judged; the outcome is recorded and remembered; embedded objects
 //! and redirects become requests of their own (`RobotGroup::launch`).
 
+mod alternative;
 mod follow;
 mod identity;
 pub mod workers;
@@ -184,18 +185,23 @@ impl<L: Link> RobotGroup<L> {
         let deadline = cx.draw_deadline(now);
         // The time, as long as nothing had to be waited for: the clock is read as rarely as possible.
         let mut at_once = Some(now);
-        let hop = match held.as_ref().map(|connection| connection.hop) {
+        let mut hop = match held.as_ref().map(|connection| connection.hop) {
             Some(hop) => hop,
-            None => match self.resolvers.known_hop(cx, request) {
-                Some(hop) => hop,
-                None => {
-                    at_once = None;
-                    // A look-up is rare and its state is large, so it is boxed.
-                    Box::pin(self.resolvers.look_up_hop(cx, request, deadline)).await?
-                }
-            },
+            None => {
+                let hop = match self.resolvers.known_hop(cx, request) {
+                    Some(hop) => hop,
+                    None => {
+                        at_once = None;
+                        // A look-up is rare and its state is large, so it is boxed.
+                        Box::pin(self.resolvers.look_up_hop(cx, request, deadline)).await?
+                    }
+                };
+                self.alternative_to(robot, hop)
+            }
         };
         let mut lines = Vec::new();
+        // When the request was sent to an alternative that did not answer.
+        let mut begun = None;
         for attempt in 0..=MAX_RETRIES {
             let was_held = held.is_some();
             let (mut connection, started) = match held.take().or_else(|| self.pool.take_idle(cx, hop)) {
@@ -203,8 +209,15 @@ impl<L: Link> RobotGroup<L> {
                 None => {
                     at_once = None;
                     let who = || self.identity(robot);
-                    let connection = self.pool.open_or_wait(cx, hop, deadline, &who).await?;
-                    (connection, cx.now())
+                    match self.pool.open_or_wait(cx, hop, deadline, &who).await {
+                        Ok(connection) => (connection, cx.now()),
+                        Err(Incomplete::Failed(failure)) if alternative::is_unusable(hop, &failure) => {
+                            hop = self.leave_alternative(robot, hop, &failure);
+                            begun = begun.or(failure.started);
+                            continue;
+                        }
+                        Err(incomplete) => return Err(incomplete),
+                    }
                 }
             };
             let reused = connection.uses > 0;
@@ -220,7 +233,7 @@ impl<L: Link> RobotGroup<L> {
             }
             lines.clear();
             let answers = self.write_identity(robot, request, &mut connection, true, &mut lines);
-            let observed = Exchange::new(started, deadline, hop, connection.number);
+            let observed = Exchange::new(begun.unwrap_or(started), deadline, hop, connection.number);
             let ready = set_up.map(|set_up| set_up.ended);
             let observed = Exchange { answers, ready, retried: attempt > 0, ..observed };
             let mut flight = InFlight::new(request, &lines, self.boxed(observed));
@@ -250,9 +263,13 @@ impl<L: Link> RobotGroup<L> {
                     self.pool.retire(&connection);
                     self.pool.release(cx, connection, false, completed.ended);
                     record::misdirected(cx, request);
+                    if hop.alternative.is_some() {
+                        hop = self.forget_alternative(robot, hop);
+                    }
                     continue;
                 }
                 Some(Ok(completed)) => {
+                    self.learn_alternative(robot, hop, &completed.reply);
                     let keep_alive = completed.reply.keep_alive;
                     let asked_again =
                         connection.auth.is_some() && matches!(completed.reply.status, 401 | 407);
@@ -265,6 +282,7 @@ impl<L: Link> RobotGroup<L> {
                 }
                 Some(Err(failure)) => {
                     self.pool.close(cx, *connection, false);
+                    self.note_failure(robot, hop, &failure);
                     Err(failure.into())
                 }
                 None => Err(Incomplete::Cancelled),
@@ -527,7 +545,7 @@ impl<L: Link> RobotGroup<L> {
     pub(crate) fn launch(&self, robot: usize, request: Request) {
         self.robot(robot).active += 1;
         let job = match request.hop {
-            Some(hop) if self.context.of(robot).pipelines() => {
+            Some(hop) if hop.alternative.is_none() && self.context.of(robot).pipelines() => {
                 self.rare(robot).backlog.push(request);
                 Job::Pipelined(robot, hop)
             }

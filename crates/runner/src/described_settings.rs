@@ -113,6 +113,7 @@ fn of_profile(profile: &Profile) -> DescribedSettings {
     more(profile.abort_prob > 0.0, "aborted requests", percent(profile.abort_prob));
     more(profile.foreign > 0.0, "foreign URLs", percent(profile.foreign));
     more(profile.unique_urls, "unique URLs", "yes".into());
+    more(profile.follow_alt_svc, "Alt-Svc followed", "yes".into());
     more(!profile.credentials.is_empty(), "users", profile.credentials.len().to_string());
     if let Some(dns) = &profile.dns {
         more(true, "name servers", few(&dns.servers));

@@ -34,6 +34,10 @@ pub struct StreamStats {
     pub lost_packets: u64,
     /// Replies 421 (misdirected request) after which the request was sent on another connection.
     pub misdirected: u64,
+    /// How often a robot began to use an alternative service of a server (`Alt-Svc`).
+    pub alternatives: u64,
+    /// Alternative services that could not be used.
+    pub broken_alternatives: u64,
 }
 
 impl StreamStats {
@@ -51,6 +55,6 @@ impl StreamStats {
 fold_fields! {
     StreamStats {
         concurrent, per_connection, sent, received, sent_content, received_content, resets, refused, unprocessed,
-        goaways, packets, lost_packets, misdirected
+        goaways, packets, lost_packets, misdirected, alternatives, broken_alternatives
     }
 }

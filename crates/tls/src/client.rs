@@ -123,9 +123,9 @@ pub struct RobotTls {
     /// Whether the robot's choices allow TLS 1.3.
     tls13: bool,
     settings: Arc<ClientTls>,
-    peers: FxHashMap<Peer, KnownPeer>,
+    peers: FxHashMap<(Peer, bool), KnownPeer>,
     /// The peers, the one that was met first at the front.
-    order: VecDeque<Peer>,
+    order: VecDeque<(Peer, bool)>,
 }
 
 impl fmt::Debug for RobotTls {
@@ -201,7 +201,8 @@ impl RobotTls {
     }
 
     fn config_of(&mut self, wanted: &TlsPeer<'_>) -> (Arc<ClientConfig>, Option<Arc<Sessions>>) {
-        let peer = wanted.peer;
+        // QUIC has sessions of its own, with its parameters.
+        let peer = (wanted.peer, wanted.protocol == Some(HTTP3));
         if self.settings.cache == Some(0) || self.settings.resumption <= 0.0 {
             return (Arc::clone(&self.config), None);
         }

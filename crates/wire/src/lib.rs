@@ -8,6 +8,7 @@
 //! * [`marks`]: the benchmark's `X-` headers, by which hits are known from first hand; [`worlds`] and
 //!   [`target`] are the values of some.
 //! * [`auth`]: challenges and answers of Basic, Digest, NTLM and Negotiate (RFC 7617, 7616, 4559).
+//! * [`alt_svc`]: where else an origin can be reached (RFC 7838).
 //! * [`socks`]: the dialogue with a SOCKS proxy (RFC 1928, RFC 1929).
 //! * [`checksum`]: the digest in `Content-MD5`.
 //! * [`coding`]: which content coding a reply gets.
@@ -18,6 +19,7 @@
 //! * [`range`]: byte ranges in requests and replies (RFC 9110, section 14).
 //! * [`multipart`]: several ranges in one body.
 
+pub mod alt_svc;
 pub mod auth;
 pub mod body;
 pub mod checksum;

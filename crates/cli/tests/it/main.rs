@@ -6,6 +6,7 @@
 mod addr_cmds;
 mod addresses;
 mod aka;
+mod alt_svc;
 mod authentication;
 mod bakeoff;
 mod builtin_files;

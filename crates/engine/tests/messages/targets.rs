@@ -26,7 +26,7 @@ use polygraph_wire::range::{ContentRange, RangeSet, write_range};
 use polygraph_wire::raw_uris::UriScanner;
 use polygraph_wire::socks;
 use polygraph_wire::worlds::{AbortMark, WorldMark};
-use polygraph_wire::{BodyReader, Framing, checksum, coding, date, foreign, uri, url};
+use polygraph_wire::{BodyReader, Framing, alt_svc, checksum, coding, date, foreign, uri, url};
 
 /// A target: its name, which is also that of its corpus, and what it does.
 pub type Target = (&'static str, fn(&[u8]));
@@ -403,6 +403,7 @@ pub fn fields(data: &[u8]) {
         let offer = coding::CodingOffer { identity: line.len().is_multiple_of(2), gzip: line.len() % 3 != 0 };
         std::hint::black_box(coding::negotiate([line], offer));
         std::hint::black_box((date::parse_any(line, 1_800_000_000), date::parse_cookie(line)));
+        std::hint::black_box(alt_svc::AltSvc::parse(line, "h3"));
         if let Some(digest) = checksum::parse(line) {
             assert_eq!(checksum::parse(&checksum::text(digest)), Some(digest));
         }

@@ -97,6 +97,8 @@ macro_rules! record_table {
             private_cache_cap: i32 = Default::Int(0),
             /// Whether every request has a new URL.
             unique_urls: bool = Default::Bool(false),
+            /// Whether the robot sends requests over HTTP/3 to where replies announce it (`Alt-Svc`), as long as that is fresh. Needs `ssl_wraps`, and no proxies.
+            follow_alt_svc: bool = Default::Bool(false),
             /// HTTP proxies; sticky, spread evenly over robots.
             http_proxies: Vec<Addr>,
             /// Proxies for ftp:// URLs; undefined: the HTTP proxy.
@@ -167,6 +169,8 @@ macro_rules! record_table {
             auth_schemes: Vec<String>,
             /// File with the keys of the server's service in Kerberos (a keytab). With it, `negotiate` of auth_schemes accepts tickets of Kerberos besides NTLM.
             keytab: Option<String>,
+            /// For how long the server says in its replies that it speaks HTTP/3 at the same port (`Alt-Svc`), in whole seconds; needs `"3"` in `http_versions`. Undefined: it does not say so.
+            alt_svc: Option<Time>,
         }
 
         /// A proxy in the test: its addresses and TLS settings.

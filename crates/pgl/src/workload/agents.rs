@@ -269,6 +269,12 @@ pub fn robot(
         let finding = checks.at(Conflict, used, "req_body_pause_start", text);
         checks.push(finding.also_at(used.record.at("req_body_pause_prob"), "the probability is set here"));
     }
+    if robot.follow_alt_svc && robot.agent.ssl_wraps.items.is_empty() {
+        let text =
+            "HTTP/3 is always encrypted, but the robot has no `ssl_wraps`, so it cannot follow Alt-Svc";
+        let finding = checks.at(Code::BadPart, used, "follow_alt_svc", text);
+        checks.push(finding.help("add an SslWrap to `ssl_wraps`, or leave out `follow_alt_svc`"));
+    }
     proxies(robot, used, workload, checks);
     origins(robot, used, visible, workload, foreign, checks);
     super::parts::of_robot(robot, used, checks);
@@ -391,6 +397,11 @@ pub fn server(server: &Server, used: &UsedRecord, checks: &mut Checks<'_>) {
     }
     checks.words(used, "rep_types", &server.rep_types, REP_TYPES);
     checks.words(used, "protocol", &server.protocol, PROTOCOLS);
+    if server.alt_svc.is_some() && server.agent.http_versions.prob("3") == 0.0 {
+        let text = "the server does not accept HTTP/3, so it cannot announce it";
+        let finding = checks.at(Code::BadPart, used, "alt_svc", text);
+        checks.push(finding.help("add \"3\" to `http_versions`, or leave out `alt_svc`"));
+    }
     let schemes: Vec<&String> = server.auth_schemes.iter().collect();
     checks.listed_words(used, "auth_schemes", &schemes, AUTH_SCHEMES);
     if server.keytab.is_some() && !schemes.iter().any(|scheme| scheme.eq_ignore_ascii_case("negotiate")) {

@@ -99,6 +99,7 @@ pub fn profile(
         minimize_new_conn: robot.minimize_new_conn,
         private_cache: count(robot.private_cache_cap),
         unique_urls: robot.unique_urls,
+        follow_alt_svc: robot.follow_alt_svc,
         lifetime: maybe(&robot.agent.xact_lifetime, "xact_lifetime", found),
         abort_prob: robot.agent.abort_prob,
         post: kinds(&robot.post_contents),

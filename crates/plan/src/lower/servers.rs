@@ -72,6 +72,7 @@ fn farm(server: &Server, accounts: &Accounts, found: &mut Lowering<'_>) -> Serve
         accepts_http1: versions.items().iter().any(|version| !version.is_multiplexed()),
         http2: versions.items().contains(&HttpVersion::Http2).then(|| http2(&server.agent)),
         http3: versions.items().contains(&HttpVersion::Http3).then(|| http2(&server.agent)),
+        alt_svc: server.alt_svc.map(|time| time.secs().max(0.0) as u64),
         requests_per_connection: requests_per_connection(&server.agent, found),
         idle_timeout: server.agent.idle_pconn_tout.map(|time| nanos(time.secs())),
         lifetime: maybe(&server.agent.xact_lifetime, "xact_lifetime", found),

@@ -306,7 +306,7 @@ fn versions(t: &mut FigureTable) {
         "share of the QUIC packets sent by this side that count as lost",
         |s| percent(s.block.streams.lost_packets as f64, s.block.streams.packets as f64),
     );
-    let counts: [(&str, &str, PickCount); 7] = [
+    let counts: [(&str, &str, PickCount); 9] = [
         ("quic.packets.count", "QUIC packets that this side sent", |s| s.block.streams.packets),
         ("quic.lost.count", "QUIC packets that this side sent and that count as lost", |s| {
             s.block.streams.lost_packets
@@ -326,6 +326,12 @@ fn versions(t: &mut FigureTable) {
             "replies 421 after which the request was sent on another connection",
             |s| s.block.streams.misdirected,
         ),
+        ("alt_svc.switch.count", "how often a robot began to use an alternative service (Alt-Svc)", |s| {
+            s.block.streams.alternatives
+        }),
+        ("alt_svc.broken.count", "alternative services that could not be used", |s| {
+            s.block.streams.broken_alternatives
+        }),
     ];
     for (name, text, pick) in counts {
         t.add_count(name, text, pick);

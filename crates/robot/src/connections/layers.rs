@@ -29,6 +29,9 @@ const HTTP2: &str = "h2";
 /// How long a robot waits for the handshake of an HTTP/3 connection.
 const ANSWER_LIMIT: Nanos = Nanos::from_secs(20);
 
+/// How long it waits for that of an alternative, which should not keep it from the origin for long.
+const ALTERNATIVE_LIMIT: Nanos = Nanos::from_secs(5);
+
 /// When a connection was set up. The first transaction on the connection starts with the set-up.
 #[derive(Clone, Copy, Debug)]
 pub struct SetUp {
@@ -182,7 +185,7 @@ async fn secure<L: Link>(
 }
 
 /// The host in the URLs of a visible server, for which its certificate must be valid.
-fn host_of(authority: &str) -> &str {
+pub fn host_of(authority: &str) -> &str {
     let host = uri::host_port(authority.as_bytes()).and_then(|(host, _)| std::str::from_utf8(host).ok());
     host.unwrap_or(authority)
 }
@@ -208,21 +211,22 @@ pub async fn open_http3<L: Link>(
         let mut robots = robots.borrow_mut();
         let tls = robots.of(cx)?;
         let resume = cx.draw_event(tls.settings().resumption);
-        let peer = (hop.address, Some(server));
+        let peer = (hop.target(), Some(server));
         let wanted = TlsPeer { peer, name, resume, protocol: Some(HTTP3) };
-        let way = (cx.address(), hop.address);
+        let way = (cx.address(), hop.target());
         http3::connect(&cx.link, way, tls, &wanted, &cx.profile().http2).map_err(|error| match error {
             StartError::Connect(error) => error.into(),
             StartError::Tls(failure) => tls_failure(&failure, &format!("with {name}")),
         })?
     };
     // Without a limit, a peer that never answers would hold the transaction until QUIC itself gives up.
-    let limit = deadline.map_or(opened + ANSWER_LIMIT, |deadline| deadline.min(opened + ANSWER_LIMIT));
+    let patience = if hop.alternative.is_some() { ALTERNATIVE_LIMIT } else { ANSWER_LIMIT };
+    let limit = deadline.map_or(opened + patience, |deadline| deadline.min(opened + patience));
     if let Err(error) = client.ready(&cx.link, Some(limit)).await {
         let in_time = deadline.is_none_or(|deadline| cx.now() < deadline);
         return Err(match error.kind() {
             io::ErrorKind::TimedOut if in_time => {
-                let detail = format!("no answer of {name} at {hop} over UDP in {} s", ANSWER_LIMIT / SECOND);
+                let detail = format!("no answer of {name} at {hop} over UDP in {} s", patience / SECOND);
                 TransactionFailure::new(ErrorKind::QuicNoAnswer, detail)
             }
             _ => match stream_error(&error) {

@@ -187,7 +187,7 @@ impl<C: Conn> ConnectionPool<C> {
     ) -> Result<Box<PooledConnection<C>>, Incomplete> {
         loop {
             if self.has_room(cx) {
-                if cx.http_version() == HttpVersion::Http3 {
+                if cx.version_to(hop) == HttpVersion::Http3 {
                     // A set-up is rare and its state is large, so it is boxed.
                     return Ok(Box::pin(self.open_http3(cx, hop, deadline)).await?);
                 }
@@ -237,7 +237,7 @@ impl<C: Conn> ConnectionPool<C> {
         cx: RobotContext<'_, L>,
         hop: Hop,
     ) -> Option<Box<PooledConnection<C>>> {
-        if cx.http_version().is_multiplexed() {
+        if cx.version_to(hop).is_multiplexed() {
             return self.take_stream(cx, hop);
         }
         let to_hop = self.take_quiet(cx, |other| other == hop);

@@ -50,7 +50,9 @@ impl<L: Link> Resolvers<L> {
     pub fn known_hop(&self, cx: RobotContext<'_, L>, request: &Request) -> Option<Hop> {
         let by_name = || cx.proxy().is_none() && cx.sends_names();
         let hop = request.hop.or_else(|| match by_name() {
-            true => Some(Hop { address: cx.socks()?, server: Some(peer_of(cx, request)?) }),
+            true => {
+                Some(Hop { address: cx.socks()?, server: Some(peer_of(cx, request)?), alternative: None })
+            }
             false => Some(hop_at(cx, request, cx.proxy()?)),
         });
         if hop.is_some() || request.foreign.is_some() {
@@ -155,7 +157,7 @@ impl<L: Link> Resolvers<L> {
 /// The peer of a request that goes to `address`. A connection with TLS to a server serves this server only.
 fn hop_at<L: Link>(cx: RobotContext<'_, L>, request: &Request, address: SocketAddr) -> Hop {
     let server = if cx.is_https(request) { peer_of(cx, request) } else { None };
-    Hop { address, server }
+    Hop { address, server, alternative: None }
 }
 
 /// The visible server or the foreign host of a request; `None` if its URL has no host.

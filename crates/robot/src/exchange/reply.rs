@@ -45,6 +45,8 @@ pub struct RareFields {
     pub multipart: Option<Vec<u8>>,
     /// Value of `Content-MD5`.
     pub md5: Option<Vec<u8>>,
+    /// Value of `Alt-Svc`.
+    pub alt_svc: Option<Vec<u8>>,
     /// Values of `Set-Cookie`.
     pub cookies: Vec<Vec<u8>>,
     /// Values of `WWW-Authenticate` and `Proxy-Authenticate`.
@@ -438,6 +440,12 @@ fn read_field(meta: &mut ReplyMeta, connection: &mut ConnectionFields, header: &
             let server = &mut meta.rare_mut().server;
             server.clear();
             server.extend_from_slice(value);
+        }
+        7 if is("Alt-Svc") => {
+            // Several fields are one list (RFC 9110, section 5.3).
+            let all = meta.rare_mut().alt_svc.get_or_insert_default();
+            all.extend_from_slice(b", ");
+            all.extend_from_slice(value);
         }
         7 if is("Expires") => meta.expires = time(),
         8 if is("Location") => meta.rare_mut().location = Some(value.to_vec()),

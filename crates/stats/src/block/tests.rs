@@ -113,6 +113,8 @@ pub(crate) fn full() -> Block {
         misdirected: 5,
         packets: 60,
         lost_packets: 6,
+        alternatives: 7,
+        broken_alternatives: 8,
         ..StreamStats::default()
     };
     [&mut block.streams.concurrent, &mut block.streams.per_connection]

@@ -332,6 +332,8 @@ catalogue! {
         "No packet came from the peer for so long that the connection counts as lost: the device forgot the connection without a word, or something on the way drops UDP packets."
     "c" 242 QuicNoAnswer "quic_no_answer" Client Fails Message "QUIC: no answer to the first packets"
         "Nothing answers on this UDP port: the device has no HTTP/3 there, or something on the way drops UDP packets."
+    "c" 243 AltSvcBroken "alt_svc_broken" Client Noted Slow "Alt-Svc: alternative not usable, request sent to the origin"
+        "The server or the device announces HTTP/3 (Alt-Svc) at a port that does not answer, whose handshake fails, or at another host; the robot goes on with the origin and leaves the alternative alone for five minutes. A device that passes on `Alt-Svc` of a server announces a port that it does not have."
     "c" 250 KerberosClock "kerberos_clock" Client Fails Tickets "Kerberos: clocks differ too much"
         "The clocks of this host and of the KDC differ by more than the KDC allows, usually five minutes (KRB_AP_ERR_SKEW): synchronize them."
     "s" 0 System "system" Both Fails Bench "other operating system error"

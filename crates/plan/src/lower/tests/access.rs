@@ -46,6 +46,16 @@ fn tls_is_adopted() {
     through.device_tls = Some(false);
     through.through_surrogate("10.0.0.9:80".parse().unwrap());
     assert!(through.check_http3().unwrap_err().contains("has no TLS"));
+    // Robots of another version may follow an announcement of it.
+    let followed = format!(
+        "SslWrap W; {both} S.http_versions = [ \"2\", \"3\" ]; S.alt_svc = 90sec; R.http_versions = [ \"2\" ]; R.follow_alt_svc = true;"
+    );
+    let test = adopted(&followed);
+    assert_eq!((test.servers[0].farm.alt_svc, test.robots[0].follow_alt_svc), (Some(90), true));
+    assert_eq!(test.check_http3(), Ok(()));
+    let mut through = test;
+    through.through_proxies(&["10.0.0.9:80".parse().unwrap()]);
+    assert!(through.check_http3().unwrap_err().contains("follow Alt-Svc to HTTP/3, but use a forward proxy"));
     // A proxy with TLS.
     let proxy = "SslWrap W; R.ssl_wraps = [ W ]; Proxy X = { addresses = [ '10.0.0.9:443' ]; ssl_wraps = [ W ]; }; use(X);\
          R.http_proxies = [ '10.0.0.9:443', '10.0.0.9:80' ];";
