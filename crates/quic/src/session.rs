@@ -20,9 +20,12 @@ pub const MAX_FIELD_SECTION: usize = 64 * 1024;
 /// The most unidirectional streams that a peer opens in the life of a connection: more are a flood.
 const MOST_UNIDIRECTIONAL: u32 = 1000;
 
-/// The most requests in the life of a connection that a client gives up before they were read: more are a flood, which costs the client
-/// nothing ("rapid reset", CVE-2023-44487).
+/// The most requests at once that a client gives up before they were read: more are a flood, which costs the client nothing ("rapid
+/// reset", CVE-2023-44487). One of them is forgiven every [`FORGIVEN_AFTER`], so that long connections can have any number of them.
 const MOST_UNREAD: u64 = 1000;
+
+/// The time in which one request that was given up is forgiven: 33 in a second, as in nghttp2.
+const FORGIVEN_AFTER: Nanos = Nanos::from_millis(30);
 
 /// What the streams of a connection share with the task that watches over it.
 #[derive(Debug)]
@@ -43,8 +46,8 @@ pub struct Http3Session {
     pub content: Cell<(u64, u64)>,
     /// Requests that are no HTTP message.
     pub malformed: Cell<u64>,
-    /// Requests that the client gave up before they were read.
-    unread: Cell<u64>,
+    /// When all requests that the client gave up before they were read will be forgiven.
+    forgiven_at: Cell<Nanos>,
     /// What [`Http3Session::take_bytes`] and [`Http3Session::take_path`] have returned.
     taken: Cell<WireBytes>,
     path_taken: Cell<PathCounts>,
@@ -73,7 +76,7 @@ impl Http3Session {
             peer: Cell::default(),
             content: Cell::default(),
             malformed: Cell::default(),
-            unread: Cell::default(),
+            forgiven_at: Cell::default(),
             taken: Cell::default(),
             path_taken: Cell::default(),
             failure: RefCell::default(),
@@ -113,8 +116,10 @@ impl Http3Session {
 
     /// Counts a request that the client gave up before it was read.
     pub fn note_unread(&self) {
-        self.unread.set(self.unread.get() + 1);
-        if self.unread.get() > MOST_UNREAD {
+        let now = self.wire.now();
+        let forgiven_at = self.forgiven_at.get().max(now) + FORGIVEN_AFTER;
+        self.forgiven_at.set(forgiven_at);
+        if forgiven_at - now > FORGIVEN_AFTER.saturating_mul(MOST_UNREAD) {
             self.fail(&Http3Error::new(codes::H3_EXCESSIVE_LOAD, "too many requests given up at once"));
         }
     }

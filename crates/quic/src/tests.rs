@@ -513,24 +513,46 @@ fn floods_have_their_kind() {
         }
     });
     // Requests that are given up at once ("rapid reset").
-    let end = flooded(&|bench, connection| {
-        let request =
-            headers(&[(":method", "GET"), (":scheme", "https"), (":authority", "a"), (":path", "/9")]);
-        for _ in 0..5000 {
-            let wire = &connection.session().wire;
-            if wire.state().lost.is_some() {
-                return;
-            }
-            let Some(id) = wire.state().quic.streams().open(Dir::Bi) else {
-                bench.link.run(bench.link.now() + Nanos::from_millis(5));
-                continue;
-            };
-            let _ = wire.state().quic.send_stream(id).write(&request);
-            let _ = wire.state().quic.send_stream(id).reset(quinn_proto::VarInt::from_u32(0x10c));
-            wire.touch();
-        }
-    });
+    let end = flooded(&|bench, connection| give_up(bench, connection, 5000, Nanos::ZERO));
     assert!(end.requests < 2000, "{end:?}");
+}
+
+/// Sends requests and gives them up before the server can have read them, one after each `pause`, until the connection ends.
+fn give_up(bench: &Bench, connection: &ClientConnection, requests: u32, pause: Nanos) {
+    let request = headers(&[(":method", "GET"), (":scheme", "https"), (":authority", "a"), (":path", "/9")]);
+    for _ in 0..requests {
+        let wire = &connection.session().wire;
+        if wire.state().lost.is_some() {
+            return;
+        }
+        let Some(id) = wire.state().quic.streams().open(Dir::Bi) else {
+            bench.link.run(bench.link.now() + Nanos::from_millis(5));
+            continue;
+        };
+        let _ = wire.state().quic.send_stream(id).write(&request);
+        let _ = wire.state().quic.send_stream(id).reset(quinn_proto::VarInt::from_u32(0x10c));
+        wire.touch();
+        if pause > Nanos::ZERO {
+            bench.link.run(bench.link.now() + pause);
+        }
+    }
+}
+
+/// A long connection may have many requests that are given up, if they are not too many at once.
+#[test]
+fn a_few_given_up_requests_now_and_then_are_no_flood() {
+    let bench = Bench::new(tls(), policy(), Nanos::ZERO);
+    let (connection, _) = bench.get(bench.connect("www.example.com"), &[1]);
+    give_up(&bench, &connection, 3000, Nanos::from_millis(40));
+    assert!(connection.lost().is_none() && bench.ends.borrow().is_empty(), "{connection:?}");
+    // Nothing is left of them: as many at once are allowed as at the start.
+    give_up(&bench, &connection, 900, Nanos::ZERO);
+    bench.link.run(bench.link.now() + SECOND);
+    assert!(connection.lost().is_none() && bench.ends.borrow().is_empty(), "{connection:?}");
+    give_up(&bench, &connection, 5000, Nanos::ZERO);
+    bench.link.run(bench.link.now() + SECOND);
+    let end = bench.ends.borrow_mut().pop().expect("the server ends the connection");
+    assert_eq!(end.fault(), Some(FaultKind::Flood), "{end:?}");
 }
 
 /// Datagrams of somebody else, some of which look like the start of a connection.
