@@ -4,7 +4,7 @@
 # Packages that are there already, and their services, are left alone.
 set -eu
 
-programs='curl:curl openssl:openssl hitch:hitch caddy:caddy nghttp2-client:h2load trafficserver:traffic_server varnish:varnishd nginx:nginx haproxy:haproxy chromium:chromium iproute2:tc iptables:iptables nftables:nft ethtool:ethtool iputils-ping:ping iperf3:iperf3 tmux:tmux nats-server:nats-server openssh-server:sshd dante-server:danted microsocks:microsocks krb5-kdc:krb5kdc krb5-admin-server:kadmin.local krb5-user:kinit'
+programs='curl:curl openssl:openssl hitch:hitch caddy:caddy nghttp2-client:h2load trafficserver:traffic_server varnish:varnishd nginx:nginx haproxy:haproxy chromium:chromium iproute2:tc iptables:iptables nftables:nft ethtool:ethtool iputils-ping:ping iperf3:iperf3 tmux:tmux nats-server:nats-server openssh-server:sshd dante-server:danted microsocks:microsocks krb5-kdc:krb5kdc krb5-admin-server:kadmin.local krb5-user:kinit faketime:faketime'
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
 missing=

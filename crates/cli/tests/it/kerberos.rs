@@ -2,90 +2,14 @@
 //! when there are no tickets.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::process::Command;
 
-use crate::peers::{squid_that_asks, wait_for_listener};
+use crate::kdc::{Kdc, REALM, wrap};
+use crate::peers::squid_that_asks;
 use crate::sandbox::{Done, Running, Sandbox, free_port};
 
-const REALM: &str = "BENCH.TEST";
 /// What makes a robot use the KDC of the declaration `K`.
 const ROBOT: &str = "credentials = [ \"joe:secret\" ]; kerberos_wrap = K;";
-
-/// A KDC of its own, with a user `joe` (`secret`) and the service `HTTP/127.0.0.1`.
-struct Kdc {
-    dir: PathBuf,
-    port: u16,
-    _running: Running,
-}
-
-impl Kdc {
-    /// Starts a KDC. Datagrams are limited to `datagram` bytes.
-    fn start(sandbox: &Sandbox, datagram: u32) -> Kdc {
-        let (port, dir) = (free_port(), sandbox.path().to_owned());
-        let at = |name: &str| dir.join(name).display().to_string();
-        sandbox.write(
-            "krb5.conf",
-            &format!(
-                "[libdefaults]\n default_realm = {REALM}\n dns_lookup_kdc = false\n dns_lookup_realm = false\n rdns = false\n\
-                 [realms]\n {REALM} = {{\n  kdc = 127.0.0.1:{port}\n }}\n"
-            ),
-        );
-        sandbox.write(
-            "kdc.conf",
-            &format!(
-                "[kdcdefaults]\n kdc_listen = 127.0.0.1:{port}\n kdc_tcp_listen = 127.0.0.1:{port}\n kdc_max_dgram_reply_size = {datagram}\n\
-                 [realms]\n {REALM} = {{\n  database_name = {}\n  key_stash_file = {}\n  acl_file = {}\n  default_principal_flags = +preauth\n }}\n\
-                 [logging]\n kdc = FILE:{}\n",
-                at("principal"),
-                at("stash"),
-                at("acl"),
-                at("kdc.log"),
-            ),
-        );
-        let tool = |program: &str, words: &[&str]| {
-            let mut command = Command::new(program);
-            command
-                .args(["-r", REALM])
-                .args(words)
-                .env("KRB5_CONFIG", at("krb5.conf"))
-                .env("KRB5_KDC_PROFILE", at("kdc.conf"));
-            let output =
-                command.output().unwrap_or_else(|e| panic!("{program}: {e}; devices/install.sh installs it"));
-            assert!(
-                output.status.success(),
-                "{program} {words:?}: {}",
-                String::from_utf8_lossy(&output.stderr)
-            );
-        };
-        tool("kdb5_util", &["create", "-s", "-P", "master"]);
-        for query in [
-            "addprinc -pw secret joe",
-            "addprinc -pw other -e aes256-cts-hmac-sha384-192:normal ann",
-            "addprinc -randkey HTTP/127.0.0.1",
-            &format!("ktadd -k {} HTTP/127.0.0.1", at("web.keytab")),
-            "addprinc -randkey HTTP/changed.test",
-        ] {
-            tool("kadmin.local", &["-q", query]);
-        }
-        let env = format!("KRB5_CONFIG={} KRB5_KDC_PROFILE={}", at("krb5.conf"), at("kdc.conf"));
-        let running = sandbox.start_program("env", &format!("{env} krb5kdc -n -r {REALM}"));
-        wait_for_listener(port);
-        Kdc { dir, port, _running: running }
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.dir.join(name).display().to_string()
-    }
-
-    /// The declaration of `K`.
-    fn wrap(&self, servers: &str, more: &str) -> String {
-        let port = self.port;
-        format!(
-            "KerberosWrap K = {{ realm = \"{REALM}\"; {servers} = [ '127.0.0.1:{port}' ]; timeout = 5sec; {more} }};"
-        )
-    }
-}
 
 /// A workload of 5 robots that send 20 requests per second each. `before` declares what they use. Returns the port of the server.
 fn write_workload(sandbox: &Sandbox, before: &str, robot: &str, server: &str) -> u16 {
@@ -138,7 +62,7 @@ fn squid(sandbox: &Sandbox, kdc: &Kdc, keytab: &str) -> (Running, u16) {
         "/usr/bin/env KRB5_CONFIG={} /usr/lib/squid/negotiate_kerberos_auth -k {} -s GSS_C_NO_NAME -c {}",
         kdc.path("krb5.conf"),
         kdc.path(keytab),
-        kdc.dir.display()
+        kdc.path("")
     );
     let lines = [
         format!("auth_param negotiate program {helper}"),
@@ -147,9 +71,9 @@ fn squid(sandbox: &Sandbox, kdc: &Kdc, keytab: &str) -> (Running, u16) {
     ];
     // Squid gives up its rights; the keytab must be readable for it.
     for name in [keytab, "krb5.conf"] {
-        open_to_all(&kdc.dir.join(name), 0o644);
+        open_to_all(kdc.path(name).as_ref(), 0o644);
     }
-    open_to_all(&kdc.dir, 0o777);
+    open_to_all(kdc.path("").as_ref(), 0o777);
     squid_that_asks(sandbox, &lines)
 }
 
@@ -238,10 +162,8 @@ fn what_gives_no_ticket_is_named() {
     let sandbox = Sandbox::new();
     let kdc = Kdc::start(&sandbox, 4096);
     let server = format!("auth_schemes = [ \"negotiate\" ]; keytab = \"{}\";", kdc.path("web.keytab"));
-    let nobody = format!("servers = [ '127.0.0.1:{}' ]", free_port());
     let of_kdc = kdc.wrap("servers", "");
-    let elsewhere =
-        kdc.wrap("servers", "").replace(&format!("servers = [ '127.0.0.1:{}' ]", kdc.port), &nobody);
+    let elsewhere = wrap(free_port(), "servers", "");
     for (before, user, name, part) in [
         (of_kdc.as_str(), "joe:other", "kerberos_password", "KDC_ERR_PREAUTH_FAILED"),
         (of_kdc.as_str(), "nobody:secret", "kerberos_user", "login of nobody@BENCH.TEST"),
@@ -299,4 +221,24 @@ fn passwords_have_keys_of_each_kind() {
     write_workload(&sandbox, &kdc.wrap("servers", ""), robot, &server);
     let (done, figures) = run(&sandbox, "--no_proxy");
     check_tickets(&done, &figures);
+}
+
+#[test]
+fn clocks_may_differ_a_little() {
+    // KDC and service accept five minutes.
+    for (clock, is_usable) in [("+2m", true), ("-2m", true), ("+1h", false), ("-1h", false)] {
+        let sandbox = Sandbox::new();
+        let kdc = Kdc::with_clock(&sandbox, clock);
+        let server = format!("auth_schemes = [ \"negotiate\" ]; keytab = \"{}\";", kdc.path("web.keytab"));
+        write_workload(&sandbox, &kdc.wrap("servers", ""), ROBOT, &server);
+        let (done, figures) = run(&sandbox, "--no_proxy");
+        if is_usable {
+            check_tickets(&done, &figures);
+            continue;
+        }
+        assert!(figures["errors.kerberos_clock.count"] > 50.0, "{clock}: {done:?}");
+        assert!(figures["ok_xact.count"] == 0.0, "{clock}: {done:?}");
+        assert!(done.out.contains("because the KDC gave no usable ticket"), "{clock}: {done:?}");
+        assert!(told(&sandbox).contains("KRB_AP_ERR_SKEW"), "{clock}: {}", told(&sandbox));
+    }
 }

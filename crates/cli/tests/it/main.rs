@@ -24,6 +24,7 @@ mod fleet;
 mod fleet_lab;
 mod fleet_ssh;
 mod interop;
+mod kdc;
 mod kerberos;
 mod lab;
 mod limits;

@@ -5,6 +5,7 @@
 mod bench;
 mod device;
 mod replies;
+mod tickets;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -188,6 +189,7 @@ fn rows() -> Vec<Row> {
         bench::client_alone(),
         bench::limits(),
         bench::names(),
+        tickets::tickets(),
     ];
     all.into_iter().flatten().collect()
 }
