@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::sandbox::{Done, Sandbox};
+use crate::sandbox::{Done, Sandbox, free_port};
 
 /// What one side of a device speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,7 +169,10 @@ impl Cell {
             };
             words += &format!(" --device_opt {value}");
         }
-        if servers.is_secure() {
+        if *way == Intercepted {
+            // The authority of the device is the only one that robots trust.
+            words += " --trust_ca certs/ca.crt --config my.pg";
+        } else if servers.is_secure() {
             words += " --tls yes";
         } else if *robots == H3 {
             // The default is `yes` with HTTP/3.
@@ -232,13 +235,34 @@ struct Measured {
     device: Value,
 }
 
+/// A server with a name. Squid puts the host of the tunnel into its certificates as a DNS name, which is wrong for an address.
+const NAMED: &str = "
+    SslWrap W;
+    Content C = { size = exp(8KB); cachable = 80%;
+        obj_life_cycle = { length = const(2year); with_lmt = 100%; expires = [ nmt + const(0sec) ]; }; };
+    Server S = { contents = [ C ]; addresses = ['127.0.0.1:PORT']; ssl_wraps = [ W ]; xact_think = const(50msec);
+        pconn_use_lmt = const(1000); };
+    AddrMap M = { names = ['localhost:PORT']; addresses = S.addresses; };
+    Robot R = { origins = M.names; addresses = ['127.0.0.1' ** 10]; req_rate = 6/sec; recurrence = 60%;
+        pop_model.pop_distr = popUnif(); pconn_use_lmt = const(1000); ssl_wraps = [ W ]; };
+    Phase p = { name = \"p\"; goal.duration = 5sec; };
+    schedule(p);
+    use(S, M, R);
+";
+
 /// Runs a cell and checks what each side saw.
 fn check(cell: &Cell) {
     let sandbox = Sandbox::new();
     let made = sandbox.polygraph("certs --key_type ECDSA-P256 --name 127.0.0.1");
     assert_eq!(made.code(), Some(0), "{made:?}");
     let options = cell.options();
-    let load = "--pconn_use_lmt 1000 --req_rate 60/sec --xact_think 50ms --goal 5s --cool_phase 1s";
+    let load = match cell.way {
+        Intercepted => {
+            sandbox.write("my.pg", &NAMED.replace("PORT", &free_port().to_string()));
+            ""
+        }
+        _ => "--pconn_use_lmt 1000 --req_rate 60/sec --xact_think 50ms --goal 5s --cool_phase 1s",
+    };
     let done = sandbox.polygraph(&format!("run {options} {load}"));
     assert!(matches!(done.code(), Some(0 | 1)) && done.out.contains("logs  "), "{options}: {done:?}");
     let (client, _) = sandbox.lx("", sandbox.result().join("client.log"));
