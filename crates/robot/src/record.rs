@@ -187,6 +187,8 @@ pub fn success<L: Link>(
         embedded: request.cause == Cause::Embedded,
         first: !request.repeat,
         version: cx.version_to(exchange.hop),
+        socks: cx.socks().is_some(),
+        secure: cx.is_secure(exchange.hop),
     });
     let verifiable = verifiable(request, reply, class);
     cx.recorder.with(|block| {

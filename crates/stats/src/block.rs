@@ -56,6 +56,10 @@ pub struct Finished {
     pub first: bool,
     /// The version of HTTP that carried it.
     pub version: HttpVersion,
+    /// Whether it went through a SOCKS proxy.
+    pub socks: bool,
+    /// Whether TLS protected it.
+    pub secure: bool,
 }
 
 impl Default for Finished {
@@ -75,6 +79,8 @@ impl Default for Finished {
             embedded: false,
             first: false,
             version: HttpVersion::Http11,
+            socks: false,
+            secure: false,
         }
     }
 }

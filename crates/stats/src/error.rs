@@ -180,10 +180,37 @@ impl ErrorKind {
         }
     }
 
+    /// The layer between the robot and HTTP at which the error occurred, if it was one.
+    pub fn layer(self) -> Option<Layer> {
+        use ErrorKind as K;
+        match self {
+            K::NotTls
+            | K::CertificateName
+            | K::CertificateDates
+            | K::CertificateIssuer
+            | K::BadCertificate => Some(Layer::Tls),
+            _ if self.name().starts_with("tls_") => Some(Layer::Tls),
+            _ if self.name().starts_with("socks_") => Some(Layer::Socks),
+            _ if self.name().starts_with("tunnel_") => Some(Layer::Tunnel),
+            _ => None,
+        }
+    }
+
     /// Whether the error fails its transaction. Otherwise the error is only noted, and the transaction succeeds.
     pub fn fails(self) -> bool {
         self.facts().fails
     }
+}
+
+/// A layer between a robot and HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    /// The dialogue with a SOCKS proxy.
+    Socks,
+    /// The handshake and the records of TLS.
+    Tls,
+    /// A request for a tunnel (CONNECT).
+    Tunnel,
 }
 
 impl Serialize for ErrorKind {

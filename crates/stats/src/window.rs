@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::block::{Block, Finished};
 use crate::class::Class;
-use crate::error::{ErrorKind, Nature};
+use crate::error::{ErrorKind, Layer, Nature};
 use crate::fold::{Fold, fold_fields};
 use crate::histogram::Histogram;
 use crate::level::Level;
@@ -78,6 +78,14 @@ pub struct Window {
     pub authenticated: TimeAndSize,
     /// Transactions without credentials. Authentication steps are included in neither count.
     pub anonymous: TimeAndSize,
+    /// Transactions through SOCKS proxies: hits, and all others.
+    pub socks: [TimeAndSize; 2],
+    /// Transactions over TLS: hits, and all others.
+    pub secure: [TimeAndSize; 2],
+    /// Transactions through tunnels.
+    pub tunneled: TimeAndSize,
+    /// Requests that opened a tunnel.
+    pub connects: TimeAndSize,
     /// Complete pages.
     pub pages: TimeAndSize,
     /// Lifetimes of closed connections in microseconds.
@@ -88,6 +96,8 @@ pub struct Window {
     pub failed: u64,
     /// Failed transactions whose access was refused or granted wrongly.
     pub failed_access: u64,
+    /// Transactions that failed because of a SOCKS proxy, of TLS, and of a tunnel that was not opened.
+    pub failed_layers: [u64; 3],
     /// Transactions that were restarted.
     pub retried: u64,
     /// Concurrent transactions.
@@ -108,8 +118,8 @@ pub struct Window {
 
 fold_fields! {
     Window {
-        classes, offered, auth_steps, custom, authenticated, anonymous, pages, conn_ttl_us, conn_uses, failed, failed_access, retried,
-        xacts, waiting,
+        classes, offered, auth_steps, custom, authenticated, anonymous, socks, secure, tunneled, connects, pages, conn_ttl_us, conn_uses, failed,
+        failed_access, failed_layers, retried, xacts, waiting,
         conns, established, idle, populus, live, loops;
         loop_seconds
     }
@@ -136,11 +146,20 @@ impl Window {
         if !matches!(done.class, Class::Authenticating | Class::Abort) {
             sums.record(done.rptm_us, done.size);
         }
+        let rest = usize::from(done.class != Class::Hit);
+        if done.socks {
+            self.socks[rest].record(done.rptm_us, done.size);
+        }
+        if done.secure {
+            self.secure[rest].record(done.rptm_us, done.size);
+        }
     }
 
     /// The counts of a block; extremes are those since the last call.
     pub(crate) fn take(block: &mut Block, seconds: f64) -> Window {
         let access = |kind: ErrorKind| kind.fails() && kind.nature() == Nature::Access;
+        let of_layer = |layer| block.errors.sum(|kind| kind.fails() && kind.layer() == Some(layer));
+        let failed_layers = [Layer::Socks, Layer::Tls, Layer::Tunnel].map(of_layer);
         let mut classes = [TimeAndSize::default(); Class::COUNT];
         for (sums, stats) in classes.iter_mut().zip(&mut block.classes) {
             *sums = take_time_and_size(&mut stats.rptm_us, &mut stats.size);
@@ -153,11 +172,14 @@ impl Window {
             classes,
             custom: take_time_and_size(&mut block.custom.rptm_us, &mut block.custom.size),
             auth_steps: steps.fold(TimeAndSize::default(), |sum, steps| sum.with(&steps)),
+            tunneled: take_time_and_size(&mut block.tls.tunneled.rptm_us, &mut block.tls.tunneled.size),
+            connects: take_time_and_size(&mut block.tls.connects.rptm_us, &mut block.tls.connects.size),
             pages: take_time_and_size(&mut block.pages.rptm_us, &mut block.pages.size),
             conn_ttl_us: block.conn_ttl_us.take_summary(),
             conn_uses: block.conn_uses.take_summary(),
             failed: block.failed_count(),
             failed_access: block.errors.sum(access),
+            failed_layers,
             retried: block.retried,
             xacts: LevelDelta::of(&block.xacts),
             waiting: LevelDelta::of(&block.waiting),
@@ -179,11 +201,14 @@ impl Window {
             classes: std::array::from_fn(|at| self.classes[at].since(&earlier.classes[at])),
             auth_steps: tm_sz(|window| &window.auth_steps),
             custom: tm_sz(|window| &window.custom),
+            tunneled: tm_sz(|window| &window.tunneled),
+            connects: tm_sz(|window| &window.connects),
             pages: tm_sz(|window| &window.pages),
             conn_ttl_us: self.conn_ttl_us.since(&earlier.conn_ttl_us),
             conn_uses: self.conn_uses.since(&earlier.conn_uses),
             failed: self.failed - earlier.failed,
             failed_access: self.failed_access - earlier.failed_access,
+            failed_layers: std::array::from_fn(|at| self.failed_layers[at] - earlier.failed_layers[at]),
             retried: self.retried - earlier.retried,
             xacts: flow(|window| &window.xacts),
             waiting: flow(|window| &window.waiting),

@@ -210,3 +210,33 @@ fn a_refusing_or_dead_socks_proxy_is_the_one_to_blame() {
     let told = errors(&sandbox);
     assert!(told.contains("while waiting for the SOCKS proxy"), "{told}");
 }
+
+#[test]
+fn scripts_see_transactions_through_socks_proxies() {
+    let sandbox = Sandbox::new();
+    let (_proxy, port) = microsocks(&sandbox, "");
+    write_workload(&sandbox, &format!("socks_proxies = ['127.0.0.1:{port}']; socks_prob = 50%;"));
+    let script = "script = { every Often do { StatSample s = currentSample();
+        print(\"socks \", s.socks.xact.miss.rptm.count, \" of \", s.ok_xact.count, \" failed \", s.socks.err_xact.count); } };";
+    let text = sandbox.read("socks.pg");
+    let text = text.replace("= 4sec; };", &format!("= 4sec; {script} }};"));
+    sandbox.write("socks.pg", &format!("Goal Often = {{ duration = 1sec; }};\n{text}"));
+    let (done, figures) = run(&sandbox, "--no_proxy --preflight no");
+    assert_eq!(figures["errors.count"], 0.0, "{done:?}");
+    let told = errors(&sandbox);
+    let samples: Vec<[f64; 3]> = told
+        .lines()
+        .filter_map(|line| {
+            let numbers: Vec<f64> =
+                line.split_once("socks ")?.1.split(' ').filter_map(|word| word.parse().ok()).collect();
+            numbers.try_into().ok()
+        })
+        .collect();
+    assert!(samples.len() >= 2, "{told}");
+    let [through, all, failed] =
+        samples.iter().fold([0.0; 3], |sum, one| [0, 1, 2].map(|at| sum[at] + one[at]));
+    let share = figures["socks.size.count"] / figures["ok_xact.count"];
+    assert!(through > 100.0 && all > through && failed == 0.0, "{samples:?}");
+    // The samples leave out the end of the phase.
+    assert!((through / all - share).abs() < 0.15, "{through} of {all}, share {share}: {samples:?}");
+}

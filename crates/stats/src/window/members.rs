@@ -27,8 +27,7 @@ impl Window {
     /// The value of a member such as `rep.rptm.mean`: times in seconds, sizes in bytes, rates per second, ratios and
     /// relative deviations as shares (0 to 1); `Ok(None)` if it is undefined, like the mean of no values.
     ///
-    /// Features that this program does not have (TLS, SOCKS, FTP and CONNECT; unfinished transactions by status) have
-    /// counts of 0. Responses to requests that were refused because they had no credentials are those of `auth.ing` and
+    /// What is not counted has counts of 0: FTP, connections by protocol, unfinished transactions by status. Responses to requests that were refused because they had no credentials are those of `auth.ing` and
     /// `authenticating`, whose connections are not distinguished from others.
     ///
     /// # Errors
@@ -55,10 +54,10 @@ impl Window {
             "retr_xact.count" => Some(self.retried as f64),
             "err_xact.ratio" => share(self.failed as f64, (ok + self.failed) as f64),
             "authenticating.err_xact.count" => Some(self.failed_access as f64),
-            "socks.err_xact.count"
-            | "ssl.err_xact.count"
-            | "ftp.err_xact.count"
-            | "connect.err_xact.count" => Some(0.0),
+            "socks.err_xact.count" => Some(self.failed_layers[0] as f64),
+            "ssl.err_xact.count" => Some(self.failed_layers[1] as f64),
+            "connect.err_xact.count" => Some(self.failed_layers[2] as f64),
+            "ftp.err_xact.count" => Some(0.0),
             _ => return None,
         })
     }
@@ -86,7 +85,8 @@ impl Window {
             "live.rep" => Group::TimeAndSize(self.live),
             "projected.rep" => Group::TimeAndSize(self.replies().with(&self.live)),
             "custom.rep" | "custom.projected.rep" => Group::TimeAndSize(self.custom),
-            "tunneled" | "custom.live.rep" => Group::TimeAndSize(none()),
+            "tunneled" => Group::TimeAndSize(self.tunneled),
+            "custom.live.rep" => Group::TimeAndSize(none()),
             "offered" => Group::Ratio([("hit", self.offered[0]), ("miss", self.offered[1])]),
             "real" => {
                 let misses = self.of(&[Class::Miss, Class::Uncachable]);
@@ -105,17 +105,11 @@ impl Window {
             "conn.ttl" => Group::Summary(self.conn_ttl_us, US),
             "conn.use" => Group::Summary(self.conn_uses, 1.0),
             "baseline.rptm" => Group::Summary(self.all().rptm_us, US),
-            "authenticating.xact" => {
-                let steps = self.authenticating();
-                let count = steps.rptm_us.count;
-                // The integral of a level is the sum of the times spent in it.
-                let level =
-                    LevelDelta { last: 0, entered: count, left: count, integral: steps.rptm_us.sum * US };
-                Group::Xacts([("hit", none()), ("miss", steps)], level)
-            }
-            "socks.xact" | "ssl.xact" | "ftp.xact" | "connect.xact" => {
-                Group::Xacts([("hit", none()), ("miss", none())], LevelDelta::default())
-            }
+            "authenticating.xact" => xacts([none(), self.authenticating()]),
+            "socks.xact" => xacts(self.socks),
+            "ssl.xact" => xacts(self.secure),
+            "connect.xact" => xacts([none(), self.connects]),
+            "ftp.xact" => xacts([none(), none()]),
             "socks.conn" | "ssl.conn" | "ftp.conn" | "connect.conn" | "authenticating.conn" => {
                 Group::Level(LevelDelta::default())
             }
@@ -153,6 +147,14 @@ impl Window {
             _ => return None,
         })
     }
+}
+
+/// Transactions that have ended: hits, and others.
+fn xacts([hits, rest]: [TimeAndSize; 2]) -> Group {
+    let times = hits.with(&rest).rptm_us;
+    // The integral of a level is the sum of the times spent in it.
+    let level = LevelDelta { last: 0, entered: times.count, left: times.count, integral: times.sum * US };
+    Group::Xacts([("hit", hits), ("miss", rest)], level)
 }
 
 fn share(part: f64, whole: f64) -> Option<f64> {
@@ -218,6 +220,8 @@ mod tests {
                     size: 100 * (index as u64 + 1),
                     offered_hit: matches!(class, Class::Hit) || copy == 1 && class == Class::Miss,
                     authenticated: (class == Class::Put).then_some(AuthScheme::Basic),
+                    socks: matches!(class, Class::Hit | Class::Miss),
+                    secure: class == Class::Head,
                     ..Finished::default()
                 });
             }
@@ -229,6 +233,8 @@ mod tests {
             block.page(3_000_000, 5000, 4);
             block.challenge(AuthScheme::Basic, 407, 2_000, 800, true);
             block.retried = 3;
+            block.tls.tunneled.record(7_000, 70);
+            block.tls.connects.record(1_000, 39);
             block.close_connection(CloseKind::Busy, 4_000_000, 8);
             block.close_connection(CloseKind::Busy, 2_000_000, 2);
             block.populus.set(Nanos::ZERO, 10);
@@ -312,17 +318,55 @@ mod tests {
             ("authenticating.xact.started", 3.0),
             ("authenticating.xact.miss.size.sum", 1800.0),
             ("authenticating.err_xact.count", 1.0),
+            ("socks.xact.ratio.obj", 0.5),
+            ("socks.xact.hit.size.sum", 200.0),
+            ("socks.xact.miss.size.sum", 400.0),
+            ("socks.xact.started", 4.0),
+            ("socks.xact.level.mean", 0.0035),
+            ("socks.err_xact.count", 0.0),
+            ("ssl.xact.miss.size.mean", 1200.0),
+            ("ssl.xact.hit.size.count", 0.0),
+            ("tunneled.rptm.max", 0.007),
+            ("tunneled.size.sum", 70.0),
+            ("connect.xact.miss.rptm.mean", 0.001),
+            ("connect.xact.miss.size.sum", 39.0),
             ("ssl.conn.started", 0.0),
         ] {
             let member = sample.member(path).unwrap_or_else(|e| panic!("{e}"));
             assert!(member.is_some_and(|it| (it - value).abs() < 1e-9), "{path}: {member:?}, not {value}");
         }
-        assert_eq!(sample.member("socks.xact.ratio.obj"), Ok(None));
+        assert_eq!(sample.member("ftp.xact.ratio.obj"), Ok(None));
         assert_eq!(Window::default().member("rep.rptm.mean"), Ok(None));
         for path in
             ["", "rep", "rep.rptm", "rep.rptm.means", "rep.mean", "real.yes.size.sum", "conn.level.mean"]
         {
             assert_eq!(sample.member(path), Err(NoSuchMember(path.to_owned())));
+        }
+    }
+    #[test]
+    fn errors_of_layers_are_told_apart() {
+        let recorder = Recorder::new();
+        recorder.take_delta(Nanos::ZERO);
+        for kind in [
+            ErrorKind::SocksConnect,
+            ErrorKind::SocksClosed,
+            ErrorKind::TlsRefused,
+            ErrorKind::TunnelRefused,
+            ErrorKind::Timeout,
+            // It is noted, and fails nothing.
+            ErrorKind::TlsNotResumed,
+        ] {
+            recorder.error(kind, Nanos::new(1), String::new);
+        }
+        let sample = recorder.take_delta(Nanos::new(SECOND));
+        for (path, value) in [
+            ("err_xact.count", 5.0),
+            ("socks.err_xact.count", 2.0),
+            ("ssl.err_xact.count", 1.0),
+            ("connect.err_xact.count", 1.0),
+            ("ftp.err_xact.count", 0.0),
+        ] {
+            assert_eq!(sample.member(path), Ok(Some(value)), "{path}");
         }
     }
 }
