@@ -508,6 +508,8 @@ fn rich(block: &mut Block, done: Finished, at_ns: u64) {
         tls.groups.add(0x001d, 3);
         tls.alerts.add(48, 1);
         tls.issuers.add("Polygraph CA", 1);
+        tls.stapled += 1;
+        tls.staples.add("good, next update 2026-11-25 19:00 UTC", 1);
         tls.transactions.record(9_000, 4_000);
         tls.ready_rptm_us.record(5_000);
         tls.connects.record(800, 39);

@@ -104,6 +104,8 @@ pub struct TlsStats {
     pub alerts: CodeCounts,
     /// Certificates that came with an OCSP response.
     pub stapled: u64,
+    /// OCSP responses by what they say.
+    pub staples: TextCounts,
     /// Certificates of peers by the name of their issuer.
     pub issuers: TextCounts,
     /// Successful transactions of robots over TLS; their response time includes the set-up of a connection, if they needed one.
@@ -130,8 +132,8 @@ impl TlsStats {
 
 fold_fields! {
     TlsStats {
-        full_us, resumed_us, early_us, offered, early_refused, versions, ciphers, groups, alerts, stapled, issuers,
-        transactions, ready_rptm_us, connects, tunneled
+        full_us, resumed_us, early_us, offered, early_refused, versions, ciphers, groups, alerts, stapled,
+        staples, issuers, transactions, ready_rptm_us, connects, tunneled
     }
 }
 

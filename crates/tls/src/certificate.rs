@@ -1,11 +1,11 @@
-//! Reads names from certificates (RFC 5280). Only what this program needs is read, and nothing is verified here.
+//! Reads names and serial numbers from certificates (RFC 5280). Only what this program needs is read, and nothing is verified here.
 
 /// Type of a name attribute, as the content of its object identifier.
 const COMMON_NAME: &[u8] = &[0x55, 4, 3];
 const ORGANIZATION: &[u8] = &[0x55, 4, 10];
 
 /// The tag of a DER element, its content, and the bytes after it.
-type Element<'a> = (u8, &'a [u8], &'a [u8]);
+pub(crate) type Element<'a> = (u8, &'a [u8], &'a [u8]);
 
 /// An attribute of a distinguished name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Attribute<'a> {
 }
 
 /// Splits the first DER element off. Lengths beyond four bytes are refused.
-fn element(bytes: &[u8]) -> Option<Element<'_>> {
+pub(crate) fn element(bytes: &[u8]) -> Option<Element<'_>> {
     let (&tag, rest) = bytes.split_first()?;
     let (&first, mut rest) = rest.split_first()?;
     let length = match first {
@@ -36,20 +36,31 @@ fn element(bytes: &[u8]) -> Option<Element<'_>> {
 }
 
 /// The content of the first element, which must have this tag, and the bytes after it.
-fn expect(tag: u8, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(crate) fn expect(tag: u8, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     element(bytes).filter(|found| found.0 == tag).map(|(_, content, rest)| (content, rest))
 }
 
-/// The names of issuer and subject, each as the content of its sequence.
-fn names(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
-    const SEQUENCE: u8 = 0x30;
+const SEQUENCE: u8 = 0x30;
+
+/// The serial number, as the content of its element, and the bytes after it.
+fn serial_and_rest(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
     let (certificate, _) = expect(SEQUENCE, certificate)?;
     let (mut rest, _) = expect(SEQUENCE, certificate)?;
     if let Some((_, after)) = expect(0xa0, rest) {
         // The version is explicit except in version 1.
         rest = after;
     }
-    let (_, rest) = expect(0x02, rest)?;
+    expect(0x02, rest)
+}
+
+/// The serial number of a certificate in DER, as the bytes of its integer; `None` if it cannot be read.
+pub(crate) fn serial(certificate: &[u8]) -> Option<&[u8]> {
+    Some(serial_and_rest(certificate)?.0)
+}
+
+/// The names of issuer and subject, each as the content of its sequence.
+fn names(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (_, rest) = serial_and_rest(certificate)?;
     let (_, rest) = expect(SEQUENCE, rest)?;
     let (issuer, rest) = expect(SEQUENCE, rest)?;
     let (_, rest) = expect(SEQUENCE, rest)?;

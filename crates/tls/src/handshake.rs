@@ -6,6 +6,7 @@ use polygraph_link::Nanos;
 use polygraph_stats::tls::TlsStats;
 
 use crate::names::Version;
+use crate::staple::Staple;
 
 /// The peer to which a session belongs: an address, and the visible server behind it.
 pub type Peer = (SocketAddr, Option<u32>);
@@ -54,8 +55,8 @@ pub struct Handshake {
     pub alpn: Option<Vec<u8>>,
     /// The issuer of the peer's certificate, if it presented one in this handshake.
     pub issuer: Option<String>,
-    /// Whether an OCSP response came with the certificate (RFC 6066, section 8).
-    pub stapled: bool,
+    /// What the OCSP response says that came with the certificate, if one came (RFC 6066, section 8).
+    pub staple: Option<Staple>,
     /// When the handshake was complete.
     pub completed: Nanos,
 }
@@ -71,7 +72,10 @@ impl Handshake {
         times.record(self.completed.saturating_sub(started).as_micros());
         stats.offered += u64::from(self.offered);
         stats.early_refused += u64::from(self.early_refused);
-        stats.stapled += u64::from(self.stapled);
+        if let Some(staple) = &self.staple {
+            stats.stapled += 1;
+            stats.staples.add(&staple.to_string(), 1);
+        }
         if let Some(version) = self.version {
             stats.versions.add(version.code(), 1);
         }

@@ -5,7 +5,7 @@
 //! link alike, and in another TLS connection.
 //!
 //! * [`settings`], [`names`]: what a workload says, as data.
-//! * [`pem`], [`certificate`]: reading certificates.
+//! * [`pem`], [`certificate`], [`staple`]: reading certificates, and OCSP responses about them.
 //! * [`failure`], [`handshake`]: what came of a connection.
 //! * `client`, `server`: connections of robots and servers, with their sessions.
 //! * `conn`, `session`: moving records.
@@ -48,6 +48,7 @@ mod session;
 #[cfg(all(test, feature = "rustls"))]
 mod session_tests;
 pub mod settings;
+pub mod staple;
 #[cfg(all(test, feature = "rustls"))]
 mod tests;
 #[cfg(feature = "rustls")]

@@ -20,6 +20,7 @@ use crate::certificate;
 use crate::failure::{FailureKind, TlsFailure};
 use crate::handshake::{Handshake, HandshakeKind};
 use crate::names::Version;
+use crate::staple::Staple;
 use crate::verify;
 
 /// The name of HTTP/3 among application protocols (RFC 9114, section 3.1).
@@ -162,7 +163,7 @@ struct QuicSession {
     next: Option<Secrets>,
     /// Whether this side is a client and offered to resume a session.
     offered: bool,
-    stapled: bool,
+    staple: Option<Staple>,
     /// Whether the library knows that the application protocol is known.
     announced: bool,
     failure: Option<TlsFailure>,
@@ -170,7 +171,7 @@ struct QuicSession {
 
 impl QuicSession {
     fn new(tls: Connection, offered: bool) -> QuicSession {
-        QuicSession { tls, next: None, offered, stapled: false, announced: false, failure: None }
+        QuicSession { tls, next: None, offered, staple: None, announced: false, failure: None }
     }
 
     fn facts(&self) -> Handshake {
@@ -195,7 +196,7 @@ impl QuicSession {
             group: self.tls.negotiated_key_exchange_group().map(|group| u16::from(group.name())),
             alpn: self.tls.alpn_protocol().map(<[u8]>::to_vec),
             issuer: of_peer.and_then(|chain| certificate::issuer(chain.first()?)),
-            stapled: self.stapled,
+            staple: self.staple.clone(),
             completed: Nanos::ZERO,
         }
     }
@@ -235,9 +236,9 @@ impl quinn_proto::crypto::Session for QuicSession {
     }
 
     fn read_handshake(&mut self, bytes: &[u8]) -> Result<bool, TransportError> {
-        verify::take_stapled();
+        verify::take_staple();
         let read = self.tls.read_hs(bytes);
-        self.stapled |= verify::take_stapled();
+        self.staple = verify::take_staple().or(self.staple.take());
         if let Err(error) = read {
             let alert = self.tls.alert();
             let reason = error.to_string();

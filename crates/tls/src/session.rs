@@ -13,6 +13,7 @@ use crate::handshake::{Handshake, HandshakeKind};
 use crate::library::{Given, Library};
 use crate::names::Version;
 use crate::record::{self, MAX_PLAINTEXT};
+use crate::staple::Staple;
 use crate::traffic::{Opened, Traffic};
 use crate::verify;
 
@@ -53,7 +54,7 @@ pub struct Session {
     is_client: bool,
     /// Whether this side is a client and offered to resume a session.
     offered: bool,
-    stapled: bool,
+    staple: Option<Staple>,
     protocol: Option<Vec<u8>>,
     handshake: Option<Handshake>,
     complete: bool,
@@ -82,7 +83,7 @@ impl Session {
             given: Given::default(),
             early_sent: None,
             offered,
-            stapled: false,
+            staple: None,
             protocol: None,
             handshake: None,
             complete: false,
@@ -162,11 +163,11 @@ impl Session {
     /// Works on the handshake.
     fn shake_hands(&mut self) -> Result<(), TlsFailure> {
         let State::Handshake(library) = &mut self.state else { return Ok(()) };
-        verify::take_stapled();
+        verify::take_staple();
         let (inbox, given) = (&mut self.inbox, &mut self.given);
         let (used, worked) = self.outbox.fill(|out| library.work(inbox.rest_mut(), out, given));
         self.inbox.advance(used);
-        self.stapled |= verify::take_stapled();
+        self.staple = verify::take_staple().or(self.staple.take());
         worked?;
         if self.protocol.is_none() {
             self.protocol = library.common().alpn_protocol().map(<[u8]>::to_vec);
@@ -223,7 +224,7 @@ impl Session {
             group: tls.negotiated_key_exchange_group().map(|group| u16::from(group.name())),
             alpn: self.protocol.clone(),
             issuer: of_peer.and_then(|chain| certificate::issuer(chain.first()?)),
-            stapled: self.stapled,
+            staple: self.staple.take(),
             completed: (self.now)(),
         });
         refused

@@ -1,6 +1,6 @@
 //! Checks the certificates of servers, or leaves that out.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use rustls::client::WebPkiServerVerifier;
@@ -9,14 +9,16 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
+use crate::staple::Staple;
+
 thread_local! {
-    /// Whether the certificate that was checked last on this thread came with an OCSP response. The library does not keep it.
-    static STAPLED: Cell<bool> = const { Cell::new(false) };
+    /// What the OCSP response says that came with the certificate that was checked last on this thread. The library does not keep it.
+    static STAPLE: RefCell<Option<Staple>> = const { RefCell::new(None) };
 }
 
-/// Whether a certificate with an OCSP response was checked since the last call.
-pub fn take_stapled() -> bool {
-    STAPLED.take()
+/// What an OCSP response says that came with a certificate that was checked since the last call.
+pub fn take_staple() -> Option<Staple> {
+    STAPLE.take()
 }
 
 /// The check of a server's certificate. The signature of the handshake is always verified.
@@ -37,7 +39,8 @@ impl ServerCertVerifier for PeerVerifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        STAPLED.set(!ocsp_response.is_empty());
+        let read = || Staple::read(ocsp_response, end_entity, now.as_secs());
+        STAPLE.set((!ocsp_response.is_empty()).then(read));
         match &self.webpki {
             Some(webpki) => {
                 webpki.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)

@@ -48,6 +48,7 @@ mod settings;
 mod shares;
 mod simulate;
 mod socks;
+mod staples;
 mod sync;
 mod tcp_peer;
 mod time_wait;

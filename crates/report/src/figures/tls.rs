@@ -111,6 +111,9 @@ pub(super) fn tls(t: &mut FigureTable) {
     t.add_list("ssl.alert.tbl", "alerts that peers sent, by name", COLUMNS, |s| {
         named(&s.block.tls.alerts, |code| alert_name(u8::try_from(code).ok()?))
     });
+    t.add_list("ssl.staple.tbl", "what OCSP responses say that came with certificates", COLUMNS, |s| {
+        rows(s.block.tls.staples.iter().map(|(text, n)| (text.to_owned(), n)))
+    });
     t.add_list("ssl.issuer.tbl", "issuers of the certificates of peers", COLUMNS, |s| {
         rows(s.block.tls.issuers.iter().map(|(name, n)| (name.to_owned(), n)))
     });

@@ -379,6 +379,9 @@ pub fn tls(view: &View<'_>) -> Option<Table> {
             rows.push(row(&text, [number(Some(n as f64), 0), share(n as f64, all)]));
         }
     }
+    for (text, n) in tls.staples.iter() {
+        rows.push(row(&format!("OCSP responses: {text}"), [number(Some(n as f64), 0), String::new()]));
+    }
     for (issuer, n) in tls.issuers.iter() {
         rows.push(row(
             &format!("certificates issued by {issuer}"),

@@ -15,6 +15,12 @@ pub fn handshake<L: Link>(cx: RobotContext<'_, L>, facts: &Handshake, started: N
         cx.recorder
             .error(ErrorKind::TlsNotResumed, facts.completed, || "the server began a new session".to_owned());
     }
+    if let Some(staple) = &facts.staple
+        && let Some(kind) = staple.status.class()
+    {
+        let of = || facts.issuer.as_ref().map_or(String::new(), |issuer| format!(" of {issuer}"));
+        cx.recorder.error(kind, facts.completed, || format!("the OCSP response{} is {staple}", of()));
+    }
 }
 
 /// Counts an alert of the peer, if a failure came from one.

@@ -133,6 +133,7 @@ pub(crate) fn full() -> Block {
     }
     (tls.offered, tls.early_refused, tls.stapled) = (2, 1, 3);
     tls.issuers.add("CA", 1);
+    tls.staples.add("good", 3);
     let socks = &mut block.socks;
     socks.opened_us.record(400);
     (socks.with_password, socks.refused) = (3, 1);
