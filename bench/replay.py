@@ -1,6 +1,7 @@
 """What peers send in a case that only a workload describes: the requests that this project's client sent in a
 run of its own. Peers do not know what they ask for, and compare nothing, but get the same replies."""
 
+import itertools
 import re
 import subprocess
 
@@ -10,6 +11,8 @@ from servers import ENGINES, Failure, Polysrv, workload_options
 RECORDED = 20_000
 # What stands for the port of the server in recorded requests.
 PORT = "{port}"
+# A header field: no space in its name.
+FIELD = re.compile(r"[!-9;-~]+:")
 
 
 def heads(shown, port):
@@ -18,7 +21,9 @@ def heads(shown, port):
     shown = re.sub(r"^[0-9.]+\| ?", "", shown, flags=re.MULTILINE)
     found = re.split(r"^dump: .*\n", shown, flags=re.MULTILINE)[1:]
     lines = (text.split("\n\n")[0].splitlines() for text in found)
-    wanted = [head for head in lines if head and head[0].startswith("GET ")]
+    # What the console says next may follow the last head without an empty line.
+    fields = ([head[0], *itertools.takewhile(FIELD.match, head[1:])] for head in lines if head)
+    wanted = [head for head in fields if head[0].startswith("GET ")]
     return ["\r\n".join(head).replace(f":{port}", f":{PORT}") + "\r\n\r\n" for head in wanted]
 
 

@@ -177,6 +177,8 @@ class Tests(unittest.TestCase):
                  "000.01| dump: request of GET http://127.0.0.1:20000/c, xact 1:2:7\n000.01| GET /c HTTP/1.1\n000.01|\n"
                  "000.02| dump: 5 more are left out\n")
         self.assertEqual(heads(shown, 20000), ["GET /a HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n", "GET /c HTTP/1.1\r\n\r\n"])
+        ended = "000.01| dump: request\nGET /d HTTP/1.1\nHost: h\n000.02| shutdown reason: all phases met their goals\n"
+        self.assertEqual(heads(ended, 20000), ["GET /d HTTP/1.1\r\nHost: h\r\n\r\n"])
 
     def test_a_failed_measurement_is_reported_and_not_counted(self):
         failed = {"case": "c", "repeat": 0, "client": "ab", "server": "nginx", "failure": "failed: 3 instead of 0"}
