@@ -11,6 +11,8 @@ use polygraph_origin::names::ServerNames;
 use polygraph_origin::request::{Request, RequestReader};
 use polygraph_origin::settings::{OriginConfig, ServerProfile};
 use polygraph_robot::exchange::reply::{self, Progress, ReplyMeta, ReplyReader};
+use polygraph_tls::certificate;
+use polygraph_tls::staple::Staple;
 use polygraph_traffic::content::Encodings;
 use polygraph_traffic::{Catalog, Content, ContentKind, Distr, Seed, Selector, UniqId};
 use polygraph_wire::auth::access::{Access, AccessRequest, ConnectionAccess, Scheme};
@@ -32,7 +34,7 @@ use polygraph_wire::{BodyReader, Framing, alt_svc, checksum, coding, date, forei
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 14] = [
+pub const TARGETS: [Target; 15] = [
     ("request", request),
     ("reply", reply),
     ("url", url),
@@ -45,6 +47,7 @@ pub const TARGETS: [Target; 14] = [
     ("handshake", handshake),
     ("kerberos", kerberos),
     ("socks", socks),
+    ("staple", staple),
     ("markup", markup),
     ("fields", fields),
 ];
@@ -342,6 +345,15 @@ pub fn kerberos(data: &[u8]) {
     if let Ok(keys) = keytab::read(data) {
         assert_eq!(keytab::read(&keytab::write(&keys)).map(|again| again.len()), Ok(keys.len()));
     }
+}
+
+/// A certificate and the OCSP response that is stapled to it. Two octets say how long the certificate is.
+pub fn staple(data: &[u8]) {
+    let Some((length, rest)) = data.split_first_chunk() else { return };
+    let (certificate, response) = rest.split_at(rest.len().min(u16::from_be_bytes(*length).into()));
+    let staple = Staple::read(response, certificate, 1_795_550_400);
+    assert!(!staple.to_string().is_empty());
+    std::hint::black_box((certificate::subject(certificate), certificate::issuer(certificate)));
 }
 
 /// A dialogue with a SOCKS proxy: the bytes of the proxy.
