@@ -1,8 +1,10 @@
 //! Reads the head of a request.
 
 use polygraph_traffic::{Content, Method, Oid};
+use polygraph_wire::body::DeclaredFraming;
+use polygraph_wire::head::{Persistence, is_named};
 use polygraph_wire::marks::Marks;
-use polygraph_wire::{Framing, RequestHead, body, date, head, uri};
+use polygraph_wire::{Framing, RequestHead, date, head, uri};
 
 use crate::names::ServerNames;
 use crate::object_lookup::{RequestedObject, look_up_object};
@@ -166,8 +168,8 @@ impl RequestReader<'_> {
         request: &mut Request,
         scratch: &mut Vec<u8>,
     ) -> Result<(), Rejection> {
-        let framing = body::request_framing(head).map_err(|_| Rejection::Malformed)?;
         let fields = Fields::read(head, &mut request.marks);
+        let framing = fields.declared.request_framing().map_err(|_| Rejection::Malformed)?;
         let target = head.target.as_bytes();
         let (authority, path) = match target.first() {
             Some(b'/') => (fields.host, target),
@@ -205,7 +207,7 @@ impl RequestReader<'_> {
         request.reload = fields.reload;
         request.if_modified_since = fields.if_modified_since;
         request.minor_version = head.minor_version;
-        request.keep_alive = head::keeps_alive(head.minor_version, head.headers);
+        request.keep_alive = fields.persistence.keeps_alive(head.minor_version);
         request.expectation = if head.minor_version == 0 { Expectation::None } else { fields.expectation };
         request.accept_encoding = if has_choice(content) { accept_encoding(head) } else { None };
         request.parts = fields
@@ -263,6 +265,8 @@ struct Fields<'a> {
     range: Option<&'a [u8]>,
     md5: Option<&'a [u8]>,
     expectation: Expectation,
+    declared: DeclaredFraming,
+    persistence: Persistence,
 }
 
 impl<'a> Fields<'a> {
@@ -278,7 +282,7 @@ impl<'a> Fields<'a> {
     }
 
     fn see(&mut self, name: &str, value: &'a [u8]) {
-        let is = |known: &str| name.eq_ignore_ascii_case(known);
+        let is = |known: &str| is_named(name, known);
         // The length of a name excludes nearly all others.
         match name.len() {
             4 if is("Host") => {
@@ -292,11 +296,19 @@ impl<'a> Fields<'a> {
                 self.expectation = if known { Expectation::Continue } else { Expectation::Other };
             }
             8 if is("If-Range") => self.if_range = Some(date::parse_any(value, CENTURY)),
+            10 if is("Connection") => self.persistence.see(value),
             11 if is("Content-MD5") => self.md5 = Some(value),
             13 if is("Cache-Control") => self.reload |= head::has_token(value, "no-cache"),
-            14 if is("Content-Length") => self.has_length = true,
+            14 if is("Content-Length") => {
+                self.has_length = true;
+                self.declared.see_length(value);
+            }
+            16 if is("Proxy-Connection") => self.persistence.see_fallback(value),
             17 if is("If-Modified-Since") => self.if_modified_since = date::parse_any(value, CENTURY),
-            17 if is("Transfer-Encoding") => self.has_length = true,
+            17 if is("Transfer-Encoding") => {
+                self.has_length = true;
+                self.declared.see_coding(value);
+            }
             _ => {}
         }
     }

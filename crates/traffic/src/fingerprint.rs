@@ -2,6 +2,7 @@
 //! it expects.
 
 use crate::content::{Catalog, Content};
+use crate::hex::{hex, parse_sixteen};
 
 /// Digits of each half.
 const HALF: usize = 6;
@@ -34,14 +35,18 @@ impl Fingerprint {
     /// Appends the text form: twelve hex digits.
     pub fn write(self, out: &mut Vec<u8>) {
         let digits = u64::from(self.contents) << (4 * HALF) | u64::from(self.sizes);
-        out.extend(
-            (0..Fingerprint::LEN).rev().map(|at| b"0123456789abcdef"[(digits >> (4 * at)) as usize & 15]),
-        );
+        let mut text = [0; Fingerprint::LEN];
+        let (first, last) = text.split_at_mut(4);
+        first.copy_from_slice(&hex((digits >> 32) as u32)[4..]);
+        last.copy_from_slice(&hex(digits as u32));
+        out.extend_from_slice(&text);
     }
 
     /// Reads the text form; `None` if it is anything else.
     pub fn parse(text: &[u8]) -> Option<Fingerprint> {
-        let digits = crate::id::parse_hex(text).filter(|_| text.len() == Fingerprint::LEN)?;
+        let text: &[u8; Fingerprint::LEN] = text.try_into().ok()?;
+        let digit = |at: usize| if at < 4 { b'0' } else { text[at - 4] };
+        let digits = parse_sixteen([std::array::from_fn(digit), std::array::from_fn(|i| text[i + 4])])?;
         let half = |shift: usize| (digits >> shift) as u32 & ((1 << (4 * HALF)) - 1);
         Some(Fingerprint { contents: half(4 * HALF), sizes: half(0) })
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::hex::{hex, parse_eight, parse_sixteen};
 use crate::rng::mix;
 
 /// A unique id: three numbers of 31 or 32 bits, written as `01234567.89abcdef:00000002`.
@@ -47,6 +48,7 @@ impl UniqId {
     }
 
     /// The text form as bytes, without allocation.
+    #[inline]
     pub fn text(self) -> [u8; ID_TEXT_LEN] {
         let mut out = *b"00000000.00000000:00000000";
         out[0..8].copy_from_slice(&hex(self.time));
@@ -56,94 +58,24 @@ impl UniqId {
     }
 
     /// Reads the text form; `None` if it is anything else.
+    #[inline]
     pub fn parse(text: &[u8]) -> Option<UniqId> {
         let text: &[u8; ID_TEXT_LEN] = text.try_into().ok()?;
         if text[8] != b'.' || text[17] != b':' {
             return None;
         }
-        let number = |at: usize| parse_eight(text[at..at + 8].try_into().ok()?);
-        Some(UniqId { time: number(0)?, mix: number(9)?, counter: number(18)? })
+        let eight = |at: usize| std::array::from_fn(|i| text[at + i]);
+        let time_and_mix = parse_sixteen([eight(0), eight(9)])?;
+        let counter = parse_eight(&eight(18))?;
+        Some(UniqId { time: (time_and_mix >> 32) as u32, mix: time_and_mix as u32, counter })
     }
 }
 
 impl fmt::Display for UniqId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:08x}.{:08x}:{:08x}", self.time, self.mix, self.counter)
+        f.write_str(&String::from_utf8_lossy(&self.text()))
     }
 }
-
-/// The digits of `value` as lower-case hex, all of them at once: every transaction writes about ten numbers.
-fn hex(value: u32) -> [u8; 8] {
-    // One digit per byte, the highest first in memory.
-    let mut digits = u64::from(value);
-    digits = (digits << 16 | digits) & 0x0000_ffff_0000_ffff;
-    digits = (digits << 8 | digits) & 0x00ff_00ff_00ff_00ff;
-    digits = (digits << 4 | digits) & LOW_HALVES;
-    text_of(digits).to_be_bytes()
-}
-
-const LOW_HALVES: u64 = 0x0f0f_0f0f_0f0f_0f0f;
-const ONES: u64 = 0x0101_0101_0101_0101;
-
-/// Eight digits as text: the lower-case hex digit for each byte, 0 to 15.
-fn text_of(digits: u64) -> u64 {
-    let letters = (digits + 6 * ONES) >> 4 & ONES;
-    digits + u64::from(b'0') * ONES + letters * u64::from(b'a' - b'9' - 1)
-}
-
-/// Reads eight hex digits, either case, all of them at once; `None` for anything else.
-#[inline]
-fn parse_eight(text: &[u8; 8]) -> Option<u32> {
-    let text = u64::from_be_bytes(*text);
-    // Letters have a bit that digits lack, and count from 1.
-    let letters = text >> 6 & ONES;
-    let digits = (text & LOW_HALVES) + 9 * letters;
-    // Bytes that are not digits were read as digits with another spelling, or as too large values.
-    let lower_case = text | letters << 5;
-    if (text_of(digits) ^ lower_case) | (digits & !LOW_HALVES) != 0 {
-        return None;
-    }
-    let pairs = (digits | digits >> 4) & 0x00ff_00ff_00ff_00ff;
-    let fours = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
-    Some((fours | fours >> 16) as u32)
-}
-
-/// Writes `value` as lower-case hex, zero padded to the whole of `out`.
-pub fn write_hex(out: &mut [u8], mut value: u64) {
-    for byte in out.iter_mut().rev() {
-        *byte = b"0123456789abcdef"[(value & 15) as usize];
-        value >>= 4;
-    }
-}
-
-/// Reads up to 16 hex digits, either case; `None` for anything else.
-#[inline]
-pub fn parse_hex(text: &[u8]) -> Option<u64> {
-    if text.is_empty() || text.len() > 16 {
-        return None;
-    }
-    let (first, eights) = text.as_rchunks();
-    // All bytes are read before any is checked, to avoid branches.
-    let (value, seen) = first.iter().fold((0u64, 0u8), |(value, seen), &byte| {
-        let digit = DIGIT[usize::from(byte)];
-        (value << 4 | u64::from(digit & 15), seen | digit)
-    });
-    let value = (seen < 16).then_some(value)?;
-    eights.iter().try_fold(value, |value, eight| Some(value << 32 | u64::from(parse_eight(eight)?)))
-}
-
-/// The value of a byte as a hex digit; 255 if it is not one.
-const DIGIT: [u8; 256] = {
-    let mut digits = [u8::MAX; 256];
-    let mut value = 0;
-    while value < 16 {
-        let digit = b"0123456789abcdef"[value];
-        digits[digit as usize] = value as u8;
-        digits[digit.to_ascii_uppercase() as usize] = value as u8;
-        value += 1;
-    }
-    digits
-};
 
 /// The bits that separate the ids of a branch: no loop or process number reaches them.
 const BRANCH: u32 = 0x6000_0000;
@@ -211,34 +143,6 @@ mod tests {
         {
             assert_eq!(UniqId::parse(bad.as_bytes()), None, "{bad}");
         }
-    }
-
-    #[test]
-    fn hex_is_that_of_the_standard_library() {
-        let numbers =
-            (0..32).flat_map(|bit| [1u32 << bit, (1 << bit) - 1, 0x9abc_def0 >> bit, 0x90a1_f8e7 << bit]);
-        for number in numbers.chain([u32::MAX]) {
-            let text = format!("{number:08x}");
-            assert_eq!(hex(number), text.as_bytes(), "{text}");
-            assert_eq!(parse_hex(text.as_bytes()), Some(u64::from(number)));
-            assert_eq!(parse_hex(text.to_uppercase().as_bytes()), Some(u64::from(number)));
-        }
-        for byte in 0..=u8::MAX {
-            let digit = char::from(byte).to_digit(16).map(u64::from);
-            assert_eq!(parse_hex(&[byte]), digit, "{byte}");
-            assert_eq!(parse_hex(&[b'1', byte, b'2']), digit.map(|digit| 0x102 | digit << 4), "{byte}");
-        }
-        for (at, byte) in (0..16).flat_map(|at| (0..=u8::MAX).map(move |byte| (at, byte))) {
-            let mut text = *b"0a9F1c3E5b7d2A4f";
-            text[at] = byte;
-            for text in [&text[..8], &text[..9], &text] {
-                let digits = text.iter().map(|&byte| char::from(byte).to_digit(16).map(u64::from));
-                let expected = digits.reduce(|value, digit| Some(value? << 4 | digit?)).flatten();
-                assert_eq!(parse_hex(text), expected, "{byte} at {at}");
-            }
-        }
-        assert_eq!(parse_hex(b"fedcba9876543210"), Some(0xfedc_ba98_7654_3210));
-        assert_eq!((parse_hex(b""), parse_hex(b"00000000000000001")), (None, None));
     }
 
     #[test]

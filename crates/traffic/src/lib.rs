@@ -7,6 +7,7 @@
 //! * [`distr`], [`logn`], [`table`], [`selector`]: the distributions and choices that a workload may name.
 //! * [`id`]: unique ids of worlds and transactions and their *mutants*, which show that a reply is not a stored
 //!   one.
+//! * [`hex`]: numbers as hex digits.
 //! * [`object`]: object ids, which URLs name.
 //! * [`content`]: content types, and the properties of objects that follow from ids (size, cachability, times,
 //!   embedded objects); [`life`], [`body`], [`coding`], [`inject`], [`files`], [`headers`] and [`abort`] have
@@ -37,6 +38,7 @@ pub mod files;
 pub mod fingerprint;
 pub mod groups;
 pub mod headers;
+pub mod hex;
 pub mod id;
 pub mod inject;
 pub mod life;

@@ -3,7 +3,8 @@
 //! Every property of an object is a pure function of its id, its content type and the global seed. Client and
 //! server never exchange properties; each computes them (see [`crate::Catalog`]).
 
-use crate::id::{ID_TEXT_LEN, UniqId, write_hex};
+use crate::hex::hex;
+use crate::id::{ID_TEXT_LEN, UniqId};
 use crate::rng::mix;
 
 /// Content kind of an object: the two hex digits after `t` in its URL.
@@ -67,10 +68,9 @@ impl Oid {
         const KIND_AT: usize = WORLD_AT + ID_TEXT_LEN + 2;
         let mut out = *b"/w00000000.00000000:00000000/t00/_0000000000000000";
         out[WORLD_AT..WORLD_AT + ID_TEXT_LEN].copy_from_slice(&self.world.text());
-        write_hex(&mut out[KIND_AT..KIND_AT + 2], u64::from(self.kind.0));
-        // Names are small numbers: most of their digits are zeros, which are already there.
-        let digits = (u64::BITS - self.name.leading_zeros()).div_ceil(4) as usize;
-        write_hex(&mut out[PATH_LEN - digits..], self.name);
+        out[KIND_AT..KIND_AT + 2].copy_from_slice(&hex(u32::from(self.kind.0))[6..]);
+        out[PATH_LEN - 16..PATH_LEN - 8].copy_from_slice(&hex((self.name >> 32) as u32));
+        out[PATH_LEN - 8..].copy_from_slice(&hex(self.name as u32));
         out
     }
 }

@@ -41,7 +41,7 @@ pub enum BodyError {
 /// # Errors
 /// If the framing headers contradict each other.
 pub fn request_framing(head: &RequestHead<'_, '_>) -> Result<Framing, BodyError> {
-    Ok(DeclaredFraming::of(head.headers).framing()?.unwrap_or(Framing::Length(0)))
+    DeclaredFraming::of(head.headers).request_framing()
 }
 
 /// True if a message has a length besides chunks: the chunks count, and the connection must be closed after it
@@ -101,6 +101,14 @@ impl DeclaredFraming {
 
     fn refuse(&mut self, fault: BodyError) {
         self.fault.get_or_insert(fault);
+    }
+
+    /// The framing of the body of a request with these headers.
+    ///
+    /// # Errors
+    /// If the framing headers contradict each other.
+    pub fn request_framing(&self) -> Result<Framing, BodyError> {
+        Ok(self.framing()?.unwrap_or(Framing::Length(0)))
     }
 
     /// The framing of the body of a reply with these headers. `to_head` means that the request's method was

@@ -87,7 +87,7 @@ impl UrlTrace {
             rest = &rest[at..];
             if let Some(after) = rest.strip_prefix(NUMBER) {
                 let mut digits = [0; 8];
-                polygraph_traffic::id::write_hex(&mut digits, number);
+                polygraph_traffic::hex::write_hex(&mut digits, number);
                 out.extend_from_slice(&digits);
                 rest = after;
             } else if let Some(after) = rest.strip_prefix(WORKER) {

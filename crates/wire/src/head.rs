@@ -1,12 +1,40 @@
 //! Views of request and reply heads. Fields are read in place, without copies and without checks of their
 //! values.
 
+pub(crate) mod block;
+mod plain;
+
 use std::mem::MaybeUninit;
 
 pub use httparse::Header;
 
 /// The largest number of header fields in a head.
 pub const MAX_HEADERS: usize = 100;
+
+/// Memory for the header fields of a head.
+type Headers<'b> = [MaybeUninit<Header<'b>>; MAX_HEADERS];
+
+const NO_HEADERS: Headers<'static> = [const { MaybeUninit::uninit() }; MAX_HEADERS];
+
+/// The start of a field line with this name, which must be constant: the name, a colon and a space.
+#[macro_export]
+macro_rules! field_start {
+    ($name:expr) => {{
+        const NAME: &str = $name;
+        const START: &[u8; NAME.len() + 2] = &$crate::head::start_of_line(NAME);
+        START
+    }};
+}
+
+/// See [`field_start!`](crate::field_start).
+#[doc(hidden)]
+pub const fn start_of_line<const LEN: usize>(name: &str) -> [u8; LEN] {
+    let mut start = [b' '; LEN];
+    let (text, end) = start.split_at_mut(name.len());
+    text.copy_from_slice(name.as_bytes());
+    end[0] = b':';
+    start
+}
 
 /// True if the name of a field is `wanted`, ignoring case.
 #[inline]
@@ -42,7 +70,7 @@ impl From<httparse::Error> for HeadError {
 }
 
 /// A complete request head.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub struct RequestHead<'h, 'b> {
     /// Method as sent, for example `GET`.
     pub method: &'b str,
@@ -57,7 +85,7 @@ pub struct RequestHead<'h, 'b> {
 }
 
 /// A complete reply head.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub struct ReplyHead<'h, 'b> {
     /// Status code.
     pub status: u16,
@@ -79,9 +107,22 @@ pub fn parse_request<R>(
     buf: &[u8],
     then: impl FnOnce(&RequestHead<'_, '_>) -> R,
 ) -> Result<Option<R>, HeadError> {
-    let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
+    // The memory of both is uninitialized, which costs nothing.
+    let (mut plain, mut any) = (NO_HEADERS, NO_HEADERS);
+    let head = match plain::request(buf, &mut plain) {
+        Some(head) => Some(head),
+        None => any_request(buf, &mut any)?,
+    };
+    Ok(head.as_ref().map(then))
+}
+
+#[cold]
+fn any_request<'h, 'b>(
+    buf: &'b [u8],
+    headers: &'h mut Headers<'b>,
+) -> Result<Option<RequestHead<'h, 'b>>, HeadError> {
     let mut request = httparse::Request::new(&mut []);
-    match request.parse_with_uninit_headers(buf, &mut headers)? {
+    match request.parse_with_uninit_headers(buf, headers)? {
         httparse::Status::Partial => Ok(None),
         httparse::Status::Complete(len) => {
             let (Some(method), Some(target), Some(minor_version)) =
@@ -89,7 +130,7 @@ pub fn parse_request<R>(
             else {
                 return Err(HeadError::Malformed);
             };
-            Ok(Some(then(&RequestHead { method, target, minor_version, headers: request.headers, len })))
+            Ok(Some(RequestHead { method, target, minor_version, headers: request.headers, len }))
         }
     }
 }
@@ -102,17 +143,30 @@ pub fn parse_reply<R>(
     buf: &[u8],
     then: impl FnOnce(&ReplyHead<'_, '_>) -> R,
 ) -> Result<Option<R>, HeadError> {
-    let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
+    // The memory of both is uninitialized, which costs nothing.
+    let (mut plain, mut any) = (NO_HEADERS, NO_HEADERS);
+    let head = match plain::reply(buf, &mut plain) {
+        Some(head) => Some(head),
+        None => any_reply(buf, &mut any)?,
+    };
+    Ok(head.as_ref().map(then))
+}
+
+#[cold]
+fn any_reply<'h, 'b>(
+    buf: &'b [u8],
+    headers: &'h mut Headers<'b>,
+) -> Result<Option<ReplyHead<'h, 'b>>, HeadError> {
     let mut reply = httparse::Response::new(&mut []);
     let config = httparse::ParserConfig::default();
-    match config.parse_response_with_uninit_headers(&mut reply, buf, &mut headers)? {
+    match config.parse_response_with_uninit_headers(&mut reply, buf, headers)? {
         httparse::Status::Partial => Ok(None),
         httparse::Status::Complete(len) => {
             let (Some(status), Some(minor_version)) = (reply.code, reply.version) else {
                 return Err(HeadError::Malformed);
             };
             let reason = reply.reason.unwrap_or("");
-            Ok(Some(then(&ReplyHead { status, reason, minor_version, headers: reply.headers, len })))
+            Ok(Some(ReplyHead { status, reason, minor_version, headers: reply.headers, len }))
         }
     }
 }
@@ -165,7 +219,10 @@ pub struct Persistence {
 impl Persistence {
     /// Takes the value of a `Connection`.
     pub fn see(&mut self, value: &[u8]) {
-        if has_token(value, "close") {
+        // Most senders name one of two options, and nothing else.
+        if value.eq_ignore_ascii_case(b"keep-alive") {
+            self.verdict.get_or_insert(true);
+        } else if has_token(value, "close") {
             self.verdict = Some(false);
         } else if self.verdict.is_none() && has_token(value, "keep-alive") {
             self.verdict = Some(true);

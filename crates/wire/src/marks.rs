@@ -43,19 +43,20 @@ pub struct XactMark {
 
 impl XactMark {
     /// Appends the text form: two ids and the flags in hex.
+    #[inline]
     pub fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.group.text());
-        out.push(b' ');
-        out.extend_from_slice(&self.id.text());
-        out.push(b' ');
-        out.push(b"0123456789abcdef"[(self.flags & 15) as usize]);
+        let mut text = [b' '; XACT_LEN];
+        text[..ID_TEXT_LEN].copy_from_slice(&self.group.text());
+        text[ID_TEXT_LEN + 1..XACT_LEN - 2].copy_from_slice(&self.id.text());
+        text[XACT_LEN - 1] = b"0123456789abcdef"[(self.flags & 15) as usize];
+        out.extend_from_slice(&text);
     }
 
     /// Reads the text form; `None` if it is anything else.
     pub fn parse(value: &[u8]) -> Option<XactMark> {
         let (group, rest) = value.trim_ascii().split_at_checked(ID_TEXT_LEN)?;
         let (id, rest) = rest.strip_prefix(b" ")?.split_at_checked(ID_TEXT_LEN)?;
-        let flags = polygraph_traffic::id::parse_hex(rest.strip_prefix(b" ")?)? as u32;
+        let flags = polygraph_traffic::hex::parse_hex(rest.strip_prefix(b" ")?)? as u32;
         Some(XactMark { group: UniqId::parse(group)?, id: UniqId::parse(id)?, flags })
     }
 }
@@ -123,26 +124,18 @@ impl Marks {
 
     fn keep(&mut self, header: &Header<'_>) -> bool {
         let (name, value) = (header.name, header.value);
-        if is_named(name, X_XACT) {
-            self.xact = XactMark::parse(value);
-        } else if is_named(name, X_TARGET) {
-            self.target = TargetMark::parse(value);
-        } else if is_named(name, X_CONTENTS) {
-            self.contents = ContentsMark::parse(value);
-        } else if is_named(name, X_ABORT) {
-            self.abort = AbortMark::parse(value);
-        } else if is_named(name, X_LOC_WORLD) {
-            self.local_world = WorldMark::parse(value);
-        } else if is_named(name, X_REM_WORLD) {
-            self.remote_world = WorldMark::parse(value);
-        } else if is_named(name, X_PHASE_SYNC_POS) {
-            self.sync_position = parse_sync_position(value);
-        } else if is_named(name, X_PHASE_SYNC_WAIT) {
-            self.sync_waits = value.trim_ascii() == b"1";
-        } else if is_named(name, X_PHASE_SYNC_GONE) {
-            self.gone = UniqId::parse(value.trim_ascii());
-        } else {
-            return false;
+        // The length distinguishes most names.
+        match name.len() {
+            6 if is_named(name, X_XACT) => self.xact = XactMark::parse(value),
+            7 if is_named(name, X_ABORT) => self.abort = AbortMark::parse(value),
+            8 if is_named(name, X_TARGET) => self.target = TargetMark::parse(value),
+            10 if is_named(name, X_CONTENTS) => self.contents = ContentsMark::parse(value),
+            11 if is_named(name, X_LOC_WORLD) => self.local_world = WorldMark::parse(value),
+            11 if is_named(name, X_REM_WORLD) => self.remote_world = WorldMark::parse(value),
+            16 if is_named(name, X_PHASE_SYNC_POS) => self.sync_position = parse_sync_position(value),
+            17 if is_named(name, X_PHASE_SYNC_WAIT) => self.sync_waits = value.trim_ascii() == b"1",
+            17 if is_named(name, X_PHASE_SYNC_GONE) => self.gone = UniqId::parse(value.trim_ascii()),
+            _ => return false,
         }
         true
     }

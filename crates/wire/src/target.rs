@@ -3,6 +3,8 @@
 use std::fmt;
 use std::net::SocketAddr;
 
+use crate::head::block::target_end;
+
 /// The number of bytes that are kept of a value.
 const KEPT: usize = 61;
 
@@ -24,7 +26,7 @@ impl TargetMark {
         // At most five digits follow it.
         let colon = value.iter().rposition(|&b| b == b':')?;
         let (host, port) = (&value[..colon], &value[colon + 1..]);
-        if host.is_empty() || !host.iter().all(u8::is_ascii_graphic) {
+        if host.is_empty() || target_end(value, 0) < colon {
             return None;
         }
         u16::try_from(crate::body::parse_decimal(port)?).ok()?;

@@ -1,6 +1,7 @@
 //! Object ids in URLs; [`Oid::path`] is the inverse.
 
-use polygraph_traffic::id::{ID_TEXT_LEN, UniqId, parse_hex};
+use polygraph_traffic::hex::parse_hex;
+use polygraph_traffic::id::{ID_TEXT_LEN, UniqId};
 use polygraph_traffic::object::PATH_LEN;
 use polygraph_traffic::{ContentKind, Oid};
 

@@ -115,12 +115,19 @@ fn write_signed(out: &mut Vec<u8>, value: NonZeroI64) {
 }
 
 fn parse_signed(text: &[u8]) -> Option<NonZeroI64> {
-    let digits = text.strip_prefix(b"-").unwrap_or(text);
-    // The standard library also accepts a plus sign, which this format does not have.
-    if !digits.first()?.is_ascii_digit() {
+    let (digits, sign) = match text.strip_prefix(b"-") {
+        Some(digits) => (digits, -1),
+        None => (text, 1),
+    };
+    if digits.is_empty() {
         return None;
     }
-    NonZeroI64::new(std::str::from_utf8(text).ok()?.parse().ok()?)
+    // The number that is farthest from 0 is negative.
+    let number = digits.iter().try_fold(0i64, |value, digit| {
+        let digit = digit.is_ascii_digit().then(|| i64::from(digit - b'0'))?;
+        value.checked_mul(10)?.checked_add(sign * digit)
+    });
+    NonZeroI64::new(number?)
 }
 
 /// Reads the value of `X-Phase-Sync-Pos`; [`decimal::write`] writes it. `None` if it is not a number of at most

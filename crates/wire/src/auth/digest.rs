@@ -336,7 +336,7 @@ impl Hex {
     fn new(bytes: &[u8]) -> Hex {
         let mut digits = [b'0'; 64];
         for (pair, byte) in digits.chunks_exact_mut(2).zip(bytes) {
-            polygraph_traffic::id::write_hex(pair, u64::from(*byte));
+            polygraph_traffic::hex::write_hex(pair, u64::from(*byte));
         }
         Hex { digits, len: (bytes.len() * 2).min(64) }
     }

@@ -1,0 +1,186 @@
+//! Where a run of bytes of one kind ends, found in blocks of 16 bytes.
+
+const SIZE: usize = 16;
+
+/// The end of the letters, digits and `-` from position `at` on.
+#[inline]
+pub fn name_end(buf: &[u8], at: usize) -> usize {
+    end(buf, at, classify::name)
+}
+
+/// The end of the visible ASCII characters from position `at` on.
+#[inline]
+pub fn target_end(buf: &[u8], at: usize) -> usize {
+    end(buf, at, classify::target)
+}
+
+/// The end of the bytes from position `at` on that are no control characters.
+#[inline]
+pub fn value_end(buf: &[u8], at: usize) -> usize {
+    end(buf, at, classify::value)
+}
+
+/// The end of a run from position `at` on, if `run` returns the length of the run at the start of a block. No run contains 0.
+#[inline(always)]
+fn end(buf: &[u8], at: usize, run: impl Fn(&[u8; SIZE]) -> usize) -> usize {
+    let rest = buf.get(at..).unwrap_or_default();
+    // Most runs end in the first block.
+    match rest.first_chunk().map(&run) {
+        Some(length @ 0..SIZE) => at + length,
+        _ => end_behind(buf, rest, run),
+    }
+}
+
+/// The end of the run at the start of `rest`, which `buf` ends with.
+#[inline(never)]
+fn end_behind(buf: &[u8], mut rest: &[u8], run: impl Fn(&[u8; SIZE]) -> usize) -> usize {
+    while let Some((block, behind)) = rest.split_first_chunk() {
+        let length = run(block);
+        if length < SIZE {
+            return buf.len() - rest.len() + length;
+        }
+        rest = behind;
+    }
+    let length = if rest.is_empty() { 0 } else { run(&padded(buf, rest)) };
+    buf.len() - rest.len() + length
+}
+
+/// The last bytes of `buf`, of which there are 1 to 15, and zeros.
+#[inline(always)]
+fn padded(buf: &[u8], rest: &[u8]) -> [u8; SIZE] {
+    if let Some(last) = buf.last_chunk() {
+        return (u128::from_le_bytes(*last) >> (8 * (SIZE - rest.len()))).to_le_bytes();
+    }
+    match (rest.first_chunk(), rest.last_chunk()) {
+        // The two halves may overlap.
+        (Some(first), Some(last)) => {
+            let [first, last] = [first, last].map(|half| u128::from(u64::from_le_bytes(*half)));
+            (first | last << (8 * (rest.len() - 8))).to_le_bytes()
+        }
+        _ => std::array::from_fn(|at| rest.get(at).copied().unwrap_or(0)),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod classify {
+    use std::arch::x86_64::{
+        __m128i, _mm_andnot_si128, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_max_epu8, _mm_min_epu8,
+        _mm_movemask_epi8, _mm_or_si128, _mm_set1_epi8, _mm_sub_epi8,
+    };
+
+    use super::SIZE;
+
+    #[inline(always)]
+    pub fn name(block: &[u8; SIZE]) -> usize {
+        // SAFETY: all processors of this architecture have SSE2.
+        unsafe { run(names(load(block))) }
+    }
+
+    #[inline(always)]
+    pub fn target(block: &[u8; SIZE]) -> usize {
+        // SAFETY: all processors of this architecture have SSE2.
+        unsafe { run(in_range(load(block), 0x21, 0x7e)) }
+    }
+
+    #[inline(always)]
+    pub fn value(block: &[u8; SIZE]) -> usize {
+        // SAFETY: all processors of this architecture have SSE2.
+        unsafe { run(values(load(block))) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn names(bytes: __m128i) -> __m128i {
+        let letters = in_range(_mm_or_si128(bytes, all(0x20)), b'a', b'z');
+        let others = _mm_or_si128(in_range(bytes, b'0', b'9'), _mm_cmpeq_epi8(bytes, all(b'-')));
+        _mm_or_si128(letters, others)
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn values(bytes: __m128i) -> __m128i {
+        let above = _mm_cmpeq_epi8(_mm_max_epu8(bytes, all(b' ')), bytes);
+        _mm_andnot_si128(_mm_cmpeq_epi8(bytes, all(0x7f)), above)
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn load(block: &[u8; SIZE]) -> __m128i {
+        // SAFETY: it reads the 16 bytes of the block, which need not be aligned.
+        unsafe { _mm_loadu_si128(block.as_ptr().cast()) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn all(byte: u8) -> __m128i {
+        _mm_set1_epi8(byte as i8)
+    }
+
+    /// Which bytes are `first` to `last`.
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn in_range(bytes: __m128i, first: u8, last: u8) -> __m128i {
+        let above = _mm_sub_epi8(bytes, all(first));
+        _mm_cmpeq_epi8(_mm_min_epu8(above, all(last - first)), above)
+    }
+
+    /// The number of bytes before the first one that is not a member.
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn run(members: __m128i) -> usize {
+        (!_mm_movemask_epi8(members)).trailing_zeros() as usize
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod classify {
+    use super::SIZE;
+
+    #[inline(always)]
+    pub fn name(block: &[u8; SIZE]) -> usize {
+        run(block, |byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    }
+
+    #[inline(always)]
+    pub fn target(block: &[u8; SIZE]) -> usize {
+        run(block, |byte| byte.is_ascii_graphic())
+    }
+
+    #[inline(always)]
+    pub fn value(block: &[u8; SIZE]) -> usize {
+        run(block, |byte| byte >= b' ' && byte != 0x7f)
+    }
+
+    /// The number of bytes before the first one that is not a member.
+    #[inline(always)]
+    fn run(block: &[u8; SIZE], is_member: impl Fn(u8) -> bool) -> usize {
+        block.iter().position(|&byte| !is_member(byte)).unwrap_or(SIZE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_end_at_the_first_other_byte() {
+        type End = fn(&[u8], usize) -> usize;
+        type Belongs = fn(u8) -> bool;
+        let kinds: [(u8, End, Belongs); 3] = [
+            (b'x', name_end, |byte| byte.is_ascii_alphanumeric() || byte == b'-'),
+            (b'/', target_end, |byte| byte.is_ascii_graphic()),
+            (b' ', value_end, |byte| !byte.is_ascii_control()),
+        ];
+        for (member, end, belongs) in kinds {
+            for (length, byte) in (0..40).flat_map(|length| (0..=u8::MAX).map(move |byte| (length, byte))) {
+                let mut bytes = vec![member; length];
+                assert_eq!(end(&bytes, 0), length);
+                assert_eq!(end(&bytes, length), length);
+                bytes.extend([byte, member]);
+                let expected = if belongs(byte) { length + 2 } else { length };
+                assert_eq!(end(&bytes, 0), expected, "{byte:#x} after {length}");
+                assert_eq!(end(&bytes, length.min(1)), expected);
+            }
+        }
+    }
+}
