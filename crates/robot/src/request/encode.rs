@@ -9,7 +9,7 @@ use polygraph_wire::range::write_range;
 use polygraph_wire::worlds::{
     WorldMark, X_ABORT, X_LOC_WORLD, X_PHASE_SYNC_POS, X_PHASE_SYNC_WAIT, X_REM_WORLD,
 };
-use polygraph_wire::{date, decimal, uri};
+use polygraph_wire::{date, decimal, field_start, uri};
 
 use crate::request::Request;
 use crate::request::universe::SharedWorld;
@@ -90,60 +90,64 @@ pub fn write(request: &Request, context: &HeadContext<'_>, out: &mut Vec<u8>) {
     }
     let mix = u64::from(request.xact.counter) << 32 | u64::from(request.xact.mix);
     head.configure(&profile.headers, Draw::new(mix));
-    head.text("Accept", b"*/*");
+    head.text(field_start!("Accept"), b"*/*");
     if let Some(codings) = &profile.accept_encoding {
-        head.text("Accept-Encoding", codings.as_bytes());
+        head.text(field_start!("Accept-Encoding"), codings.as_bytes());
     }
-    head.text("Host", host);
+    head.text(field_start!("Host"), host);
     let mut flags = 0;
     match request.kind {
         RequestKind::Ims200 | RequestKind::Ims304 => {
             let off = if request.kind == RequestKind::Ims200 { -1 } else { 1 };
             if let Some(times) = field.catalog.times(&request.oid, context.unix_s) {
-                let since = date::format(u64::try_from(times.lmt + off).unwrap_or(0));
-                head.text("If-Modified-Since", since.as_bytes());
+                let since = date::text(u64::try_from(times.lmt + off).unwrap_or(0));
+                head.text(field_start!("If-Modified-Since"), &since);
                 flags = VALIDATES;
             }
         }
         RequestKind::Reload => {
-            head.text("Cache-Control", b"no-cache");
-            head.text("Pragma", b"no-cache");
+            head.text(field_start!("Cache-Control"), b"no-cache");
+            head.text(field_start!("Pragma"), b"no-cache");
         }
         RequestKind::Range => {
             let specs = request.range_specs();
             if !specs.is_empty() {
-                head.add("Range", |out| write_range(specs.iter().copied(), out));
+                head.add(field_start!("Range"), |out| write_range(specs.iter().copied(), out));
             }
         }
         RequestKind::Basic | RequestKind::Upload => {}
     }
-    head.add(X_XACT, |out| XactMark { group: context.group, id: request.xact, flags }.write(out));
+    head.add(field_start!(X_XACT), |out| {
+        XactMark { group: context.group, id: request.xact, flags }.write(out)
+    });
     if foreign.is_none() {
-        for (name, world) in [(X_LOC_WORLD, context.worlds.0), (X_REM_WORLD, context.worlds.1)] {
-            let Some(world) = world else { continue };
-            head.add(name, |out| world_mark(&world).write(out));
+        if let Some(world) = context.worlds.0 {
+            head.add(field_start!(X_LOC_WORLD), |out| world_mark(&world).write(out));
         }
-        head.text(X_TARGET, authority);
+        if let Some(world) = context.worlds.1 {
+            head.add(field_start!(X_REM_WORLD), |out| world_mark(&world).write(out));
+        }
+        head.text(field_start!(X_TARGET), authority);
     }
     if let Some(BodyFields { abort, .. }) = context.body
         && profile.abort_prob > 0.0
     {
-        head.text(X_ABORT, format!("{} {}", abort.whether, abort.place).as_bytes());
+        head.text(field_start!(X_ABORT), format!("{} {}", abort.whether, abort.place).as_bytes());
     }
     if let Some((position, waits)) = context.position {
-        head.add(X_PHASE_SYNC_POS, |out| decimal::write(out, position));
+        head.add(field_start!(X_PHASE_SYNC_POS), |out| decimal::write(out, position));
         if waits {
-            head.text(X_PHASE_SYNC_WAIT, b"1");
+            head.text(field_start!(X_PHASE_SYNC_WAIT), b"1");
         }
     }
     if let Some(body) = context.body {
         body_lines(content, body, &mut head);
     }
     if let Some(value) = connection(context.http_minor, context.last) {
-        head.text("Connection", value);
+        head.text(field_start!("Connection"), value);
         // This field is not in any standard, but old proxies read it (docs/classic.md).
         if via_proxy {
-            head.text("Proxy-Connection", value);
+            head.text(field_start!("Proxy-Connection"), value);
         }
     }
     out.extend_from_slice(context.lines);
@@ -161,50 +165,55 @@ impl Head<'_> {
     /// Adds the fields that `rules` draw. If several have the same name, the first one counts.
     fn configure(&mut self, rules: &[HeaderRule], mut rng: Draw) {
         draw_headers(rules, &mut rng, &mut |name, value: &str| {
-            self.text(name, value.as_bytes());
-            self.configured.end = self.out.len();
+            let line = [name, ": ", value, "\r\n"].concat();
+            if !self.is_configured(&line.as_bytes()[..name.len() + 2]) {
+                self.out.extend_from_slice(line.as_bytes());
+                self.configured.end = self.out.len();
+            }
         });
     }
 
-    /// Adds a field whose value `write` appends, unless it is configured.
-    fn add(&mut self, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
-        if self.is_free(name) {
-            self.out.extend_from_slice(name.as_bytes());
-            self.out.extend_from_slice(b": ");
+    /// Adds a field whose value `write` appends, unless it is configured. The length of `start` is constant, so no function is called to
+    /// copy it.
+    #[inline(always)]
+    fn add<const LEN: usize>(&mut self, start: &[u8; LEN], write: impl FnOnce(&mut Vec<u8>)) {
+        // Most workloads configure no fields.
+        if self.configured.is_empty() || !self.is_configured(start) {
+            self.out.extend_from_slice(start);
             write(self.out);
             self.out.extend_from_slice(b"\r\n");
         }
     }
 
     /// Adds a field with this value, unless it is configured.
-    fn text(&mut self, name: &str, value: &[u8]) {
-        self.add(name, |out| out.extend_from_slice(value));
+    #[inline(always)]
+    fn text<const LEN: usize>(&mut self, start: &[u8; LEN], value: &[u8]) {
+        self.add(start, |out| out.extend_from_slice(value));
     }
 
-    fn is_free(&self, name: &str) -> bool {
-        let is_name = |line: &[u8]| {
-            line.split_at_checked(name.len()).is_some_and(|(start, rest)| {
-                start.eq_ignore_ascii_case(name.as_bytes()) && rest.starts_with(b":")
-            })
-        };
-        // Most workloads configure no fields.
-        self.configured.is_empty() || !self.out[self.configured.clone()].split(|&b| b == b'\n').any(is_name)
+    /// Whether a configured line has the same name as the one with this start. Names end with a colon.
+    #[inline(never)]
+    fn is_configured(&self, start: &[u8]) -> bool {
+        let name = start.trim_ascii_end();
+        let is_name =
+            |line: &[u8]| line.get(..name.len()).is_some_and(|line| line.eq_ignore_ascii_case(name));
+        self.out[self.configured.clone()].split(|&b| b == b'\n').any(is_name)
     }
 }
 
 fn body_lines(content: Option<&Content>, body: BodyFields<'_>, head: &mut Head<'_>) {
     if let Some(digest) = body.digest {
-        head.text("Content-MD5", digest.as_bytes());
+        head.text(field_start!("Content-MD5"), digest.as_bytes());
     }
-    head.add("Content-Length", |out| decimal::write(out, body.length));
+    head.add(field_start!("Content-Length"), |out| decimal::write(out, body.length));
     if let Some(mime) = content.and_then(|content| content.mime_type.as_deref()) {
-        head.text("Content-Type", mime.as_bytes());
+        head.text(field_start!("Content-Type"), mime.as_bytes());
     }
     if content.is_some_and(|content| content.encodings.compresses_requests()) {
-        head.text("Content-Encoding", b"gzip");
+        head.text(field_start!("Content-Encoding"), b"gzip");
     }
     if body.expects_continue {
-        head.text("Expect", b"100-continue");
+        head.text(field_start!("Expect"), b"100-continue");
     }
 }
 
