@@ -137,6 +137,24 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
         }
     }
 
+    /// Counts one value.
+    #[inline]
+    pub fn record(&mut self, value: u64) {
+        self.summary.record(value);
+        let known = match &mut self.bins {
+            Bins::Array(counts) => counts.get_mut(Self::index_of(value)),
+            Bins::Used(used) => match used.get_mut(self.recent) {
+                Some((bin, count)) if *bin == Self::bin_of(value) => Some(count),
+                _ => None,
+            },
+            Bins::Packed(_) => None,
+        };
+        match known {
+            Some(count) => *count = count.saturating_add(1),
+            None => self.count_in_bin(value, 1),
+        }
+    }
+
     /// Counts `n` values of one bin.
     fn count_in_bin(&mut self, value: u64, n: u32) {
         if let Bins::Packed(_) = self.bins {
@@ -144,10 +162,6 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
         }
         if let Bins::Used(used) = &mut self.bins {
             let bin = Self::bin_of(value);
-            if let Some((_, count)) = used.get_mut(self.recent).filter(|(recent, _)| *recent == bin) {
-                *count = count.saturating_add(n);
-                return;
-            }
             match used.binary_search_by_key(&bin, |&(bin, _)| bin) {
                 Ok(at) => {
                     self.recent = at;
@@ -162,15 +176,6 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
             }
         }
         add(self.array(), Self::index_of(value), n);
-    }
-
-    /// Counts one value.
-    pub fn record(&mut self, value: u64) {
-        match &mut self.bins {
-            Bins::Array(counts) => add(counts, Self::index_of(value), 1),
-            Bins::Used(_) | Bins::Packed(_) => self.count_in_bin(value, 1),
-        }
-        self.summary.record(value);
     }
 
     /// Counts `n` equal values.
