@@ -83,6 +83,33 @@ impl Exchange {
             capture: None,
         }
     }
+
+    /// Begins again with another exchange, in the same memory: it is large, so it is not moved.
+    pub fn restart(&mut self, began: Nanos, until: Option<Nanos>, to: Hop, number: u64) {
+        let Exchange {
+            started,
+            deadline,
+            hop,
+            connection,
+            ready,
+            retried,
+            sent,
+            aborted,
+            violation,
+            verified,
+            markup_errors,
+            answers,
+            continued,
+            head_sent,
+            first_byte,
+            capture,
+        } = self;
+        (*started, *deadline, *hop, *connection) = (began, until, to, number);
+        (*ready, *retried, *sent, *aborted) = (None, false, 0, false);
+        (*violation, *verified, *answers) = (None, Verified::default(), AuthAnswers::default());
+        markup_errors.clear();
+        (*continued, *head_sent, *first_byte, *capture) = (None, None, None, None);
+    }
 }
 
 /// What authentication added to a transaction.

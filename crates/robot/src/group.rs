@@ -36,7 +36,8 @@ pub struct RobotGroup<L: Link> {
     pub(crate) popularity: RefCell<PopularityCounts>,
     /// Whether robots request anything repeatedly, so that the past of objects matters.
     pub(crate) repeats: bool,
-    pub(crate) pace: Cell<Pace>,
+    /// It is large and read often, so it is not copied.
+    pub(crate) pace: RefCell<Pace>,
     /// Share (0..1) of the robots that were active when they were counted last.
     active_share: Cell<f64>,
     /// Launches that are due at or after this time wait for the pace that is then in force.
@@ -71,7 +72,7 @@ impl<L: Link> RobotGroup<L> {
                 .profiles
                 .iter()
                 .any(|profile| repeats(profile, &context.settings.field.catalog)),
-            pace: Cell::new(Pace::FULL),
+            pace: RefCell::new(Pace::FULL),
             active_share: Cell::new(0.0),
             pace_end: Cell::new(Nanos::MAX),
             freeze_at: Cell::new(Nanos::MAX),
@@ -86,7 +87,7 @@ impl<L: Link> RobotGroup<L> {
 
     /// Sets the pace from now on, and counts the robots that are active at it.
     pub fn set_pace(&self, pace: Pace) {
-        self.pace.set(pace);
+        *self.pace.borrow_mut() = pace;
         let now = self.context.now();
         let share = if pace.stopped { 0.0 } else { pace.populus.at(now) };
         if self.active_share.replace(share) != share {
@@ -151,7 +152,7 @@ impl<L: Link> RobotGroup<L> {
 
     /// Whether the populus factor lets the robot be active at `at`.
     pub(crate) fn is_active(&self, robot: usize, at: Nanos) -> bool {
-        f64::from(self.robots.borrow()[robot].rank) < self.pace.get().populus.at(at)
+        f64::from(self.robots.borrow()[robot].rank) < self.pace.borrow().populus.at(at)
     }
 
     /// The state of a robot.

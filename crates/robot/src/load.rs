@@ -45,7 +45,7 @@ impl<L: Link> RobotGroup<L> {
 
     /// Whether the robot sends a request that is due at `due`.
     fn sends(&self, robot: usize, due: Nanos) -> bool {
-        let pace = self.pace.get();
+        let pace = self.pace.borrow();
         let profile = self.context.of(robot).profile();
         let load = pace.load.at(due);
         let thinned = match profile.load {
@@ -102,8 +102,11 @@ impl<L: Link> RobotGroup<L> {
     /// The robot's next request, which is due at `due`.
     fn next_request(&self, robot: usize, due: Nanos) -> Request {
         self.freeze_by(due);
-        let (pace, cx) = (self.pace.get(), self.context.of(robot));
-        let factors = Factors { recur: pace.recur.at(due), special: pace.special.at(due) };
+        let cx = self.context.of(robot);
+        let factors = {
+            let pace = self.pace.borrow();
+            Factors { recur: pace.recur.at(due), special: pace.special.at(due) }
+        };
         let mut request = {
             let mut state = self.robot(robot);
             let mut generator = cx.generator.borrow_mut();

@@ -233,10 +233,11 @@ impl<L: Link> RobotGroup<L> {
             }
             lines.clear();
             let answers = self.write_identity(robot, request, &mut connection, true, &mut lines);
-            let observed = Exchange::new(begun.unwrap_or(started), deadline, hop, connection.number);
-            let ready = set_up.map(|set_up| set_up.ended);
-            let observed = Exchange { answers, ready, retried: attempt > 0, ..observed };
-            let mut flight = InFlight::new(request, &lines, self.boxed(observed));
+            let mut observed = self.observe(begun.unwrap_or(started), deadline, hop, connection.number);
+            observed.answers = answers;
+            observed.ready = set_up.map(|set_up| set_up.ended);
+            observed.retried = attempt > 0;
+            let mut flight = InFlight::new(request, &lines, observed);
             let mut found_link = |container: &Request, hop, link: &[u8]| {
                 self.request_embedded(robot, container, hop, link);
             };
@@ -341,9 +342,10 @@ impl<L: Link> RobotGroup<L> {
             .iter()
             .zip(identities)
             .map(|(request, (range, answers))| {
-                let observed = Exchange::new(now, deadline, hop, connection.number);
-                let ready = set_up.map(|set_up| set_up.ended);
-                InFlight::new(request, &lines[range], self.boxed(Exchange { answers, ready, ..observed }))
+                let mut observed = self.observe(now, deadline, hop, connection.number);
+                observed.answers = answers;
+                observed.ready = set_up.map(|set_up| set_up.ended);
+                InFlight::new(request, &lines[range], observed)
             })
             .collect();
         let mut found_link =
@@ -371,14 +373,14 @@ impl<L: Link> RobotGroup<L> {
         requests.into_iter().zip(results).collect()
     }
 
-    /// Boxes an exchange, which is large and passed on often, in the memory of an earlier one if there is one.
-    fn boxed(&self, exchange: Exchange) -> Box<Exchange> {
+    /// An exchange that starts now. It is large and passed on often, so it is boxed, in the memory of an earlier one if there is one.
+    fn observe(&self, started: Nanos, deadline: Option<Nanos>, hop: Hop, connection: u64) -> Box<Exchange> {
         match self.spare_exchanges.borrow_mut().pop() {
             Some(mut spare) => {
-                *spare = exchange;
+                spare.restart(started, deadline, hop, connection);
                 spare
             }
-            None => Box::new(exchange),
+            None => Box::new(Exchange::new(started, deadline, hop, connection)),
         }
     }
 

@@ -4,7 +4,7 @@ mod violations;
 
 use polygraph_stats::ErrorKind;
 use polygraph_wire::body::{self, BodyReader, DeclaredFraming, Framing};
-use polygraph_wire::date;
+use polygraph_wire::date::{self, DATE_LEN};
 use polygraph_wire::head::{self, HeadError, Header, Persistence, ReplyHead, has_token, is_named};
 use polygraph_wire::marks::Marks;
 use polygraph_wire::range::ContentRange;
@@ -123,6 +123,8 @@ pub struct ReplyMeta {
     pub media: MediaType,
     /// Fields that only some replies have.
     pub rare: Option<Box<RareFields>>,
+    /// The text of a `Date` that was read, and what it means: the next reply often has the same.
+    pub recent_date: ([u8; DATE_LEN], Option<i64>),
 }
 
 impl ReplyMeta {
@@ -153,7 +155,19 @@ impl ReplyMeta {
             *rare = RareFields { server, ..RareFields::default() };
             rare
         });
-        *self = ReplyMeta { rare, ..ReplyMeta::default() };
+        *self = ReplyMeta { rare, recent_date: self.recent_date, ..ReplyMeta::default() };
+    }
+
+    fn see_date(&mut self, value: &[u8]) {
+        if value != self.recent_date.0 {
+            let date = read_date(value);
+            let Ok(text) = value.try_into() else {
+                self.date = date;
+                return;
+            };
+            self.recent_date = (text, date);
+        }
+        self.date = self.recent_date.1;
     }
 }
 
@@ -430,11 +444,11 @@ fn read_field(meta: &mut ReplyMeta, connection: &mut ConnectionFields, header: &
     let (name, value) = (header.name, header.value);
     let is = |wanted| is_named(name, wanted);
     let has = |token| has_token(value, token);
-    let time = || date::parse_any(value, CENTURY).and_then(|at| i64::try_from(at).ok());
+    let time = || read_date(value);
     // The length distinguishes most names.
     match name.len() {
         3 if is("Age") => meta.age = body::parse_decimal(value),
-        4 if is("Date") => meta.date = time(),
+        4 if is("Date") => meta.see_date(value),
         6 if is("Pragma") => meta.may_be_stored &= !has("no-cache"),
         6 if is("Server") => {
             let server = &mut meta.rare_mut().server;
@@ -483,6 +497,11 @@ fn read_field(meta: &mut ReplyMeta, connection: &mut ConnectionFields, header: &
         18 if is("Proxy-Authenticate") => meta.rare_mut().challenges.push(value.to_vec()),
         _ => {}
     }
+}
+
+/// Seconds since 1970.
+fn read_date(value: &[u8]) -> Option<i64> {
+    date::parse_any(value, CENTURY).and_then(|at| i64::try_from(at).ok())
 }
 
 /// Whether a directive of `Cache-Control` forbids shared caches to store the reply.

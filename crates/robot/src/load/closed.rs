@@ -56,7 +56,7 @@ impl<L: Link> RobotGroup<L> {
                 cx.link.sleep_until(free + nanos(pause)).await;
                 free = cx.now();
             }
-            if self.pace.get().stopped {
+            if self.pace.borrow().stopped {
                 return;
             }
             if !self.sends(robot, free) {

@@ -47,7 +47,7 @@ impl<L: Link> RobotGroup<L> {
             let rng = &mut self.robot(robot).arrivals;
             match schedule {
                 Schedule::Poisson(arrivals) => start + nanos(arrivals.next(&curve, rng)),
-                Schedule::Renewal(gaps) => gaps.next(last, &self.pace.get().load, rng),
+                Schedule::Renewal(gaps) => gaps.next(last, &self.pace.borrow().load, rng),
                 Schedule::None => Nanos::MAX,
             }
         };
@@ -67,7 +67,7 @@ impl<L: Link> RobotGroup<L> {
                 launched_in_a_row = 0;
             }
             launched_in_a_row += 1;
-            if self.pace.get().stopped {
+            if self.pace.borrow().stopped {
                 return;
             }
             if due >= self.pace_end.get() {

@@ -41,7 +41,7 @@ impl<L: Link> RobotGroup<L> {
         let mut sent = cx.phase_position();
         loop {
             cx.link.sleep_until(cx.now() + CHECK_INTERVAL).await;
-            if self.pace.get().stopped {
+            if self.pace.borrow().stopped {
                 return;
             }
             if sent != cx.phase_position() {
