@@ -1,13 +1,12 @@
 //! Decides, when the head of an origin's reply is complete, whether the reply is relayed, stored, or used to confirm a
 //! stored reply.
 
-use std::io::Write as _;
 use std::sync::Arc;
 
 use polygraph_link::Link;
 use polygraph_wire::body::{has_two_framings, reply_framing};
 use polygraph_wire::head::keeps_alive;
-use polygraph_wire::{Framing, ReplyHead};
+use polygraph_wire::{Framing, ReplyHead, decimal, field_start};
 
 use crate::content::ArrivingContent;
 use crate::message::write_reply;
@@ -190,7 +189,9 @@ impl<L: Link> Proxy<L> {
         let PendingObject { content, selecting, freshness, validators, reservation: _, reserved: _ } =
             pending;
         if status != 204 {
-            let _ = write!(head, "Content-Length: {}\r\n", content.len());
+            head.extend_from_slice(field_start!("Content-Length"));
+            decimal::write(&mut head, content.len());
+            head.extend_from_slice(b"\r\n");
         }
         Object {
             key: request.key.clone(),

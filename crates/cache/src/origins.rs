@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use polygraph_link::{Conn, Link, Nanos, send_all};
+use polygraph_wire::decimal;
 use rustc_hash::FxHashMap;
 
 use crate::buffered::BufferedConn;
@@ -35,7 +36,9 @@ pub struct Origins<L: Link> {
     /// Configured addresses, by name in lower case.
     hosts: FxHashMap<String, Vec<IpAddr>>,
     /// Configured addresses, by `name:port` in lower case.
-    servers: FxHashMap<String, SocketAddr>,
+    servers: FxHashMap<Vec<u8>, SocketAddr>,
+    /// Memory for the name of a server.
+    name: RefCell<Vec<u8>>,
     /// The origins of a surrogate, which are used in turn.
     own: Vec<SocketAddr>,
     turn: Cell<usize>,
@@ -94,7 +97,8 @@ impl<L: Link> Origins<L> {
         for (name, ip) in &config.hosts {
             hosts.entry(name.to_ascii_lowercase()).or_default().push(*ip);
         }
-        let servers = config.servers.iter().map(|(name, at)| (name.to_ascii_lowercase(), *at)).collect();
+        let servers = config.servers.iter();
+        let servers = servers.map(|(name, at)| (name.to_ascii_lowercase().into_bytes(), *at)).collect();
         Origins {
             link,
             idle: RefCell::default(),
@@ -104,6 +108,7 @@ impl<L: Link> Origins<L> {
             resolved: RefCell::default(),
             hosts,
             servers,
+            name: RefCell::default(),
             own: config.origins.clone(),
             turn: Cell::new(0),
             connect_timeout: nanos_of(config.connect_timeout),
@@ -128,10 +133,8 @@ impl<L: Link> Origins<L> {
             let turn = self.turn.replace(self.turn.get().wrapping_add(1)) % self.own.len();
             return self.send_to_any(&[self.own[turn]], reuse, head).await;
         }
-        if !self.servers.is_empty()
-            && let Some(address) = self.servers.get(&format!("{}:{port}", host.to_ascii_lowercase()))
-        {
-            return self.send_to_any(&[*address], reuse, head).await;
+        if let Some(address) = self.server(host, port) {
+            return self.send_to_any(&[address], reuse, head).await;
         }
         if let Ok(ip) = host.parse::<IpAddr>() {
             return self.send_to_any(&[SocketAddr::new(ip, port)], reuse, head).await;
@@ -141,6 +144,20 @@ impl<L: Link> Origins<L> {
             _ => SendError::Unreachable,
         })?;
         self.send_to_any(&addresses, reuse, head).await
+    }
+
+    /// The address of a server that the configuration names.
+    fn server(&self, host: &str, port: u16) -> Option<SocketAddr> {
+        if self.servers.is_empty() {
+            return None;
+        }
+        let mut name = self.name.borrow_mut();
+        name.clear();
+        name.extend_from_slice(host.as_bytes());
+        name.make_ascii_lowercase();
+        name.push(b':');
+        decimal::write(&mut name, port.into());
+        self.servers.get(name.as_slice()).copied()
     }
 
     async fn send_to_any(

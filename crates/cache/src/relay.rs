@@ -1,9 +1,9 @@
 //! Relays an origin's reply to the client and into the store.
 
-use std::io::{IoSlice, Write as _};
+use std::io::IoSlice;
 
 use polygraph_link::{Conn, Link, send_all_parts};
-use polygraph_wire::{BodyReader, Framing};
+use polygraph_wire::{BodyReader, Framing, decimal, field_start};
 
 use crate::admission::Admission;
 use crate::message::{ChunkFrame, write_end};
@@ -46,7 +46,9 @@ impl<L: Link> Proxy<L> {
         match framing {
             _ if is_bodiless => {}
             Framing::Length(bytes) => {
-                let _ = write!(head, "Content-Length: {bytes}\r\n");
+                head.extend_from_slice(field_start!("Content-Length"));
+                decimal::write(&mut head, bytes);
+                head.extend_from_slice(b"\r\n");
             }
             _ if chunked => head.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
             _ => {}
