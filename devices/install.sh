@@ -30,7 +30,8 @@ if [ ! -e "$policy" ]; then
 fi
 
 $root apt-get update -q
-$root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing </dev/null
+# Hosts install updates after a boot by themselves; that takes a lock.
+$root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -q -y --no-install-recommends $missing </dev/null
 
 for package in $missing; do
     units=$(dpkg -L "$package" | sed -n 's|.*/systemd/system/\([^/]*\.service\)$|\1|p')
