@@ -107,7 +107,8 @@ fn protocols(block: &Block) -> Option<String> {
     let tls = &block.tls;
     let counts = HttpVersion::ALL.map(|version| (version, block.versions[version as usize].size.count()));
     let is_new = counts.iter().any(|(version, count)| version.is_multiplexed() && *count > 0);
-    if !is_new && tls.handshakes() == 0 {
+    let encrypted = tls.transactions.size.count();
+    if !is_new && tls.handshakes() == 0 && encrypted == 0 {
         return None;
     }
     let share = |n: u64, all: u64| format!("{} %", number(percent(n as f64, all as f64), 1));
@@ -115,16 +116,47 @@ fn protocols(block: &Block) -> Option<String> {
     let http = counts.iter().filter(|(_, count)| *count > 0);
     let http: Vec<String> =
         http.map(|(version, count)| format!("{} {}", version.title(), share(*count, all))).collect();
-    if tls.handshakes() == 0 {
-        return Some(http.join(", "));
+    let mut parts = vec![http.join(", ")];
+    if tls.handshakes() > 0 {
+        let named =
+            |code, n| format!("{} {}", version_name(code).unwrap_or("TLS"), share(n, tls.versions.sum()));
+        let versions: Vec<String> = tls.versions.iter().map(|(code, n)| named(code, n)).collect();
+        let (handshakes, resumed) = (tls.handshakes(), share(tls.resumptions(), tls.handshakes()));
+        let handshakes = number(Some(handshakes as f64), 0);
+        parts.push(format!("{}, {handshakes} handshakes, {resumed} resumed", versions.join(", ")));
+    } else if encrypted > 0 {
+        // The connections are older than the phase.
+        parts.push(format!("TLS {}, no handshake", share(encrypted, all)));
     }
-    let named = |code, n| format!("{} {}", version_name(code).unwrap_or("TLS"), share(n, tls.versions.sum()));
-    let versions: Vec<String> = tls.versions.iter().map(|(code, n)| named(code, n)).collect();
-    let (handshakes, resumed) = (tls.handshakes(), share(tls.resumptions(), tls.handshakes()));
-    Some(format!(
-        "{}; {}, {} handshakes, {resumed} resumed",
-        http.join(", "),
-        versions.join(", "),
-        number(Some(handshakes as f64), 0)
-    ))
+    Some(parts.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use polygraph_tls::names::Version;
+
+    /// A phase with transactions of one version of HTTP, of which `encrypted` use TLS.
+    fn phase(version: HttpVersion, transactions: u64, encrypted: u64) -> Block {
+        let mut block = Block::default();
+        block.versions[version as usize].size.record_n(1_000, transactions);
+        block.tls.transactions.size.record_n(1_000, encrypted);
+        block
+    }
+
+    #[test]
+    fn protocols_are_named_where_they_are_not_plain_http_1() {
+        assert_eq!(protocols(&phase(HttpVersion::Http11, 200, 0)), None);
+        assert_eq!(protocols(&phase(HttpVersion::Http2, 200, 0)).as_deref(), Some("HTTP/2 100.0 %"));
+        let kept = phase(HttpVersion::Http11, 200, 150);
+        assert_eq!(protocols(&kept).as_deref(), Some("HTTP/1.1 100.0 %; TLS 75.0 %, no handshake"));
+        let mut resumed = phase(HttpVersion::Http2, 200, 200);
+        resumed.tls.versions.add(Version::Tls13.code(), 40);
+        resumed.tls.full_us.record_n(900, 30);
+        resumed.tls.resumed_us.record_n(300, 10);
+        assert_eq!(
+            protocols(&resumed).as_deref(),
+            Some("HTTP/2 100.0 %; TLSv1.3 100.0 %, 40 handshakes, 25.0 % resumed")
+        );
+    }
 }
