@@ -5,6 +5,7 @@
 //!
 //! * [`message`]: the translation between HTTP/1 messages and field sections with content, without I/O. It is the same for
 //!   HTTP/2 and HTTP/3.
+//! * [`literals`]: integers, strings and the Huffman code, which HPACK and QPACK share.
 //! * [`client`], [`server`]: the two sides of an HTTP/2 connection, with the crate `h2` for frames, HPACK and flow control.
 //! * [`stream`]: a stream as a [`Conn`](polygraph_link::Conn).
 //! * [`fault`]: why streams and connections end early.
@@ -24,6 +25,7 @@ mod convert;
 pub mod deadlines;
 mod driver;
 pub mod fault;
+pub mod literals;
 pub mod message;
 pub mod server;
 pub mod settings;

@@ -1,14 +1,13 @@
 //! The syntax of HTTP/3 (RFC 9114) and QPACK (RFC 9204), without I/O.
 //!
 //! * [`varint`], [`frames`]: integers and frames.
-//! * [`qpack`], [`static_table`], [`huffman`]: field sections.
+//! * [`qpack`], [`static_table`]: field sections.
 //! * [`control`]: what comes on the control stream and the streams of QPACK.
 //! * [`codes`]: error codes.
 
 pub mod codes;
 pub mod control;
 pub mod frames;
-pub mod huffman;
 pub mod qpack;
 pub mod static_table;
 pub mod varint;

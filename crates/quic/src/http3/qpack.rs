@@ -3,50 +3,10 @@
 //! This side announces no dynamic table, so peers must not refer to one. It sends literals without Huffman coding, which saves
 //! processor time at both ends.
 
+use polygraph_multiplex::literals::{StringLiteral, get_integer, put_integer, put_lower_case, put_string};
+
 use super::static_table::{self, ENTRIES, Found};
-use super::{Http3Error, codes, huffman};
-
-/// Appends an integer whose first byte has `prefix` low bits for it, and `flags` above them (RFC 7541, section 5.1).
-fn put_integer(value: usize, prefix: u32, flags: u8, out: &mut Vec<u8>) {
-    let most = (1usize << prefix) - 1;
-    if value < most {
-        return out.push(flags | value as u8);
-    }
-    out.push(flags | most as u8);
-    let mut rest = value - most;
-    while rest >= 128 {
-        out.push(0x80 | rest as u8);
-        rest >>= 7;
-    }
-    out.push(rest as u8);
-}
-
-/// The largest integer that is read: no length or index in a field section that fits its limit is larger.
-const MAX_INTEGER: u64 = 1 << 24;
-
-/// Takes an integer from the front of `bytes`.
-fn get_integer(bytes: &mut &[u8], prefix: u32) -> Option<usize> {
-    let (&first, mut rest) = bytes.split_first()?;
-    let most = (1u64 << prefix) - 1;
-    let mut value = u64::from(first) & most;
-    let mut shift = 0;
-    if value == most {
-        loop {
-            let (&byte, more) = rest.split_first()?;
-            rest = more;
-            value += u64::from(byte & 0x7f).checked_shl(shift)?;
-            shift += 7;
-            if value > MAX_INTEGER || shift > 28 {
-                return None;
-            }
-            if byte & 0x80 == 0 {
-                break;
-            }
-        }
-    }
-    *bytes = rest;
-    Some(value as usize)
-}
+use super::{Http3Error, codes};
 
 /// Appends the start of a field section: no part of it needs the dynamic table.
 pub fn put_prefix(out: &mut Vec<u8>) {
@@ -58,13 +18,9 @@ pub fn put_field(name: &str, value: &[u8], out: &mut Vec<u8>) {
     match static_table::find(name, value) {
         Some(Found::Field(index)) => return put_integer(usize::from(index), 6, 0xc0, out),
         Some(Found::Name(index)) => put_integer(usize::from(index), 4, 0x50, out),
-        None => {
-            put_integer(name.len(), 3, 0x20, out);
-            out.extend(name.bytes().map(|byte| byte.to_ascii_lowercase()));
-        }
+        None => put_lower_case(name, 3, 0x20, out),
     }
-    put_integer(value.len(), 7, 0, out);
-    out.extend_from_slice(value);
+    put_string(value, 7, 0, out);
 }
 
 /// The fields of a section, in order.
@@ -137,11 +93,11 @@ pub fn decode(mut bytes: &[u8], limit: usize) -> Result<Fields, Http3Error> {
                     fields.text.extend_from_slice(name.as_bytes());
                 }
                 Name::Literal(prefix) => {
-                    take_string(&mut bytes, prefix, &mut fields.text).ok_or_else(failed("a bad string"))?
+                    append_string(&mut bytes, prefix, &mut fields.text).ok_or_else(failed("a bad string"))?
                 }
             }
             let end = fields.text.len();
-            take_string(&mut bytes, 7, &mut fields.text).ok_or_else(failed("a bad string"))?;
+            append_string(&mut bytes, 7, &mut fields.text).ok_or_else(failed("a bad string"))?;
             fields.ends.push((end as u32, fields.text.len() as u32));
         }
         if fields.size() > limit {
@@ -151,20 +107,9 @@ pub fn decode(mut bytes: &[u8], limit: usize) -> Result<Fields, Http3Error> {
     Ok(fields)
 }
 
-/// Takes a string from the front of `bytes`, and appends it to `out`. Its first byte has `prefix` bits for its length, and above
-/// them a bit that tells whether it is Huffman-coded.
-fn take_string(bytes: &mut &[u8], prefix: u32, out: &mut Vec<u8>) -> Option<()> {
-    let is_coded = bytes.first()? & 1 << prefix != 0;
-    let length = get_integer(bytes, prefix)?;
-    let (string, rest) = bytes.split_at_checked(length)?;
-    *bytes = rest;
-    match is_coded {
-        true => huffman::decode(string, out).then_some(()),
-        false => {
-            out.extend_from_slice(string);
-            Some(())
-        }
-    }
+/// Takes a string from the front of `bytes`, and appends it to `out`.
+fn append_string(bytes: &mut &[u8], prefix: u32, out: &mut Vec<u8>) -> Option<()> {
+    StringLiteral::take(bytes, prefix)?.append(out)
 }
 
 #[cfg(test)]
@@ -181,25 +126,6 @@ mod tests {
 
     fn field(name: &str, value: &str) -> (String, String) {
         (name.to_owned(), value.to_owned())
-    }
-
-    /// RFC 7541, appendix C.1.
-    #[test]
-    fn integers_of_the_standard() {
-        for (value, prefix, bytes) in
-            [(10, 5, &[0x0a][..]), (1337, 5, &[0x1f, 0x9a, 0x0a]), (42, 8, &[0x2a]), (31, 5, &[0x1f, 0])]
-        {
-            let mut out = Vec::new();
-            put_integer(value, prefix, 0, &mut out);
-            assert_eq!(out, bytes);
-            assert_eq!(get_integer(&mut &out[..], prefix), Some(value));
-            assert_eq!(get_integer(&mut &out[..out.len() - 1], prefix), None);
-        }
-        assert_eq!(
-            get_integer(&mut &[0x1f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f][..], 5),
-            None
-        );
-        assert_eq!(get_integer(&mut &[0x1f, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0][..], 5), None);
     }
 
     /// RFC 9204, appendix B.1, and the same with Huffman coding as other programs send it.

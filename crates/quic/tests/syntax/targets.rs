@@ -1,9 +1,10 @@
 //! What a peer may send on the streams of HTTP/3, cut at any place.
 
 use bytes::Bytes;
+use polygraph_multiplex::literals::huffman;
 use polygraph_quic::http3::control::{ControlStream, PeerControl};
 use polygraph_quic::http3::frames::{FrameReader, Piece, kind};
-use polygraph_quic::http3::{huffman, qpack};
+use polygraph_quic::http3::qpack;
 
 /// The most bytes of a field section.
 const LIMIT: usize = 4096;

@@ -1,4 +1,4 @@
-//! The Huffman code of QPACK, which is that of HPACK (RFC 7541, appendix B).
+//! The Huffman code of HPACK (RFC 7541, appendix B), which QPACK shares.
 //!
 //! The code is canonical: the lengths of the symbols determine it. Among symbols of the same length, codes are in the order of the
 //! symbols, and shorter codes are numerically smaller when both are filled up with zeros.
@@ -50,7 +50,30 @@ const fn code() -> Code {
     code
 }
 
-static CODE: Code = code();
+const CODE_VALUE: Code = code();
+static CODE: Code = CODE_VALUE;
+
+/// The bits with which short codes are looked up at once. All printable characters but a few have codes that are shorter.
+const SHORT: usize = 10;
+
+/// For each number of [`SHORT`] bits, the byte whose code they begin with, and the length of the code; 0 for longer codes.
+static BY_START: [(u8, u8); 1 << SHORT] = by_start();
+
+const fn by_start() -> [(u8, u8); 1 << SHORT] {
+    let mut table = [(0, 0); 1 << SHORT];
+    let (mut length, mut at) = (1, 0);
+    while length <= SHORT {
+        let beyond = CODE_VALUE.limit[length] >> (LONGEST - SHORT);
+        let (first, place) = CODE_VALUE.first[length];
+        while at < beyond as usize {
+            let code = (at >> (SHORT - length)) as u32;
+            table[at] = (CODE_VALUE.symbols[place + (code - first) as usize], length as u8);
+            at += 1;
+        }
+        length += 1;
+    }
+    table
+}
 
 /// Appends the decoded `bytes` to `out`; false if they are not a coded string.
 pub fn decode(bytes: &[u8], out: &mut Vec<u8>) -> bool {
@@ -71,8 +94,14 @@ pub fn decode(bytes: &[u8], out: &mut Vec<u8>) -> bool {
             Some(more) => (bits >> more) as u32,
             None => (bits << (LONGEST - count)) as u32 | ((1 << (LONGEST - count)) - 1),
         } & ((1 << LONGEST) - 1);
-        let length = (5..=LONGEST).find(|&length| next < CODE.limit[length]);
-        match length {
+        let (symbol, length) = BY_START[(next >> (LONGEST - SHORT)) as usize];
+        let length = usize::from(length);
+        if length > 0 && length <= count {
+            out.push(symbol);
+            count -= length;
+            continue;
+        }
+        match (SHORT + 1..=LONGEST).find(|&length| next < CODE.limit[length]) {
             Some(length) if length <= count => {
                 let (first, place) = CODE.first[length];
                 out.push(CODE.symbols[place + ((next >> (LONGEST - length)) - first) as usize]);
