@@ -2,8 +2,6 @@
 
 use std::io;
 
-use h2::Reason;
-
 /// The kind of a [`Fault`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
@@ -67,62 +65,5 @@ impl From<Fault> for io::Error {
 impl From<crate::message::MessageError> for Fault {
     fn from(error: crate::message::MessageError) -> Fault {
         Fault::new(FaultKind::Message, error.to_string())
-    }
-}
-
-/// What an error of `h2` means.
-pub fn of_h2(error: h2::Error) -> io::Error {
-    if error.is_io() {
-        let error = error.into_io().unwrap_or_else(|| io::ErrorKind::Other.into());
-        // What `h2` calls a broken pipe is the end of the connection in the middle of a stream: the peer closed it.
-        return match error.kind() {
-            io::ErrorKind::BrokenPipe => io::Error::new(io::ErrorKind::ConnectionReset, error),
-            _ => error,
-        };
-    }
-    let reason = error.reason().unwrap_or(Reason::INTERNAL_ERROR);
-    let kind = match (error.is_remote(), reason) {
-        (true, Reason::REFUSED_STREAM) => FaultKind::Refused,
-        // Only streams behind the last one that the peer processed get this error.
-        (true, _) if error.is_go_away() => FaultKind::Unprocessed,
-        (true, _) => FaultKind::Reset,
-        (false, Reason::ENHANCE_YOUR_CALM) => FaultKind::Flood,
-        (false, _) => FaultKind::Protocol,
-    };
-    Fault::new(kind, text(&error, reason)).into()
-}
-
-/// What the end of a whole connection means; `None` if it ended in order.
-pub fn of_connection(error: h2::Error) -> Option<io::Error> {
-    if error.is_go_away() && error.is_remote() {
-        let reason = error.reason().unwrap_or(Reason::NO_ERROR);
-        let fault = || Fault::new(FaultKind::GoAway, text(&error, reason)).into();
-        return (reason != Reason::NO_ERROR).then(fault);
-    }
-    Some(of_h2(error))
-}
-
-fn text(error: &h2::Error, reason: Reason) -> String {
-    format!("{} {}: {error}", if error.is_go_away() { "GOAWAY" } else { "RST_STREAM" }, name(reason))
-}
-
-/// The name of an error code (RFC 9113, section 7).
-pub fn name(reason: Reason) -> &'static str {
-    match reason {
-        Reason::NO_ERROR => "NO_ERROR",
-        Reason::PROTOCOL_ERROR => "PROTOCOL_ERROR",
-        Reason::INTERNAL_ERROR => "INTERNAL_ERROR",
-        Reason::FLOW_CONTROL_ERROR => "FLOW_CONTROL_ERROR",
-        Reason::SETTINGS_TIMEOUT => "SETTINGS_TIMEOUT",
-        Reason::STREAM_CLOSED => "STREAM_CLOSED",
-        Reason::FRAME_SIZE_ERROR => "FRAME_SIZE_ERROR",
-        Reason::REFUSED_STREAM => "REFUSED_STREAM",
-        Reason::CANCEL => "CANCEL",
-        Reason::COMPRESSION_ERROR => "COMPRESSION_ERROR",
-        Reason::CONNECT_ERROR => "CONNECT_ERROR",
-        Reason::ENHANCE_YOUR_CALM => "ENHANCE_YOUR_CALM",
-        Reason::INADEQUATE_SECURITY => "INADEQUATE_SECURITY",
-        Reason::HTTP_1_1_REQUIRED => "HTTP_1_1_REQUIRED",
-        _ => "an unknown code",
     }
 }

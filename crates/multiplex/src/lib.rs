@@ -5,32 +5,40 @@
 //!
 //! * [`message`]: the translation between HTTP/1 messages and field sections with content, without I/O. It is the same for
 //!   HTTP/2 and HTTP/3.
-//! * [`literals`]: integers, strings and the Huffman code, which HPACK and QPACK share.
-//! * [`client`], [`server`]: the two sides of an HTTP/2 connection, with the crate `h2` for frames, HPACK and flow control.
+//! * [`http2`]: frames, field sections and the state of an HTTP/2 connection, without I/O.
+//! * [`client`], [`server`]: the two sides of an HTTP/2 connection.
 //! * [`stream`]: a stream as a [`Conn`](polygraph_link::Conn).
 //! * [`fault`]: why streams and connections end early.
-//! * [`settings`]: what the sides announce.
-//! * `transport`, `driver`, `alarm`, `deadlines`, `convert`: what is between a stream and its connection.
+//! * [`literals`]: integers, strings and the Huffman code, which HPACK and QPACK share.
+//! * [`settings`], [`traffic`]: what the sides announce, and the bytes that they count.
+//! * `session`, `driver`, [`alarm`], [`deadlines`]: what is between a stream and its connection.
 //!
 //! # Decisions
 //!
 //! * **A task drives each connection.** Streams only queue their frames; all frames of a turn leave in one system call.
+//! * **No header maps.** The head of an HTTP/1 message becomes a header block in the buffer of what is to be sent, and a header block
+//!   that arrives becomes a head in the buffer that its stream reads. A byte of content is copied once.
 //! * **Windows are given back when content is read**, so a slow reader slows down its own stream only, until the window of the
-//!   connection is used up.
-//! * **No push**: clients forbid it (RFC 9113, section 8.4), and servers do not offer it.
+//!   connection is used up. WINDOW_UPDATE is sent for half a window at a time.
+//! * **What cannot be sent is not answered.** As long as more than 64 KB wait to be sent, nothing is read, so that a peer cannot make
+//!   this side collect replies to PING and SETTINGS.
+//! * **Floods end the connection** with ENHANCE_YOUR_CALM: header blocks without end, and requests that are reset before they can be
+//!   read. A field section that is too large ends its stream; servers answer it with 431.
+//! * **No push**: clients forbid it (RFC 9113, section 8.4), and servers do not offer it. Priorities are ignored.
 
 pub mod alarm;
 pub mod client;
-mod convert;
 pub mod deadlines;
 mod driver;
 pub mod fault;
+pub mod http2;
 pub mod literals;
 pub mod message;
 pub mod server;
+mod session;
 pub mod settings;
 pub mod stream;
-mod transport;
+pub mod traffic;
 
 pub use client::{ClientConnection, ClientEnd};
 pub use fault::{Fault, FaultKind};
@@ -38,4 +46,4 @@ pub use message::ReplyTo;
 pub use server::{NO_PREFACE, ServerEnd, ServerPolicy, may_be_http2, serve};
 pub use settings::Http2Settings;
 pub use stream::Stream;
-pub use transport::WireBytes;
+pub use traffic::WireBytes;

@@ -3,12 +3,14 @@
 //!
 //! * [`outgoing`]: the bytes of an HTTP/1 message become a field section, content, and trailers.
 //! * [`incoming`]: a field section, content and trailers become the bytes of an HTTP/1 message.
+//! * [`heads`]: the same for field sections whose fields come one by one.
 //! * [`fields`]: which fields may cross, and in which form.
 //!
 //! What HTTP/1 says about the connection (`Connection`, `Transfer-Encoding` and others) does not cross. Content without a
 //! `Content-Length` becomes chunks on the HTTP/1 side, so that its end and its trailers can be seen.
 
 pub mod fields;
+pub mod heads;
 pub mod incoming;
 pub mod outgoing;
 #[cfg(test)]

@@ -2,23 +2,19 @@
 
 use std::io;
 use std::rc::Rc;
-use std::task::Poll;
 
-use bytes::Bytes;
-use h2::server::Builder;
 use polygraph_link::{Conn, Link, Nanos};
-use std::future::Future;
-use std::pin::pin;
 
 use crate::driver::drive;
-use crate::fault::{self, Fault, FaultKind};
+use crate::fault::{Fault, FaultKind};
+pub use crate::http2::connection::PREFACE;
+use crate::http2::connection::Side;
+use crate::message::ReplyTo;
 use crate::message::incoming::TargetForm;
-use crate::settings::{Http2Settings, MAX_FIELD_SECTION};
-use crate::stream::{Shared, Stream};
-use crate::transport::{Transport, WireBytes};
-
-/// The first bytes of every client (RFC 9113, section 3.4).
-pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+use crate::session::Http2Session;
+use crate::settings::Http2Settings;
+use crate::stream::Stream;
+use crate::traffic::WireBytes;
 
 /// The reply to a client whose first bytes are not [`PREFACE`]: SETTINGS, and GOAWAY with PROTOCOL_ERROR (RFC 9113, sections 3.4
 /// and 6.8). The connection must then be closed.
@@ -77,87 +73,45 @@ pub async fn serve<L: Link, C: Conn>(
     mut accept: impl FnMut(Stream),
 ) -> ServerEnd {
     conn.set_deadline(None);
-    let mut shared = Shared { capture: conn.take_capture(), ..Shared::default() };
-    if let Some(capture) = &mut shared.capture {
-        capture.take();
-    }
-    let shared = Rc::new(shared);
-    let transport = Transport::new(conn, received, Rc::clone(&shared.meter));
-    let mut end = ServerEnd::default();
-    let mut builder = Builder::new();
-    builder
-        .initial_window_size(policy.settings.window)
-        .initial_connection_window_size(policy.settings.window)
-        .max_concurrent_streams(policy.settings.streams)
-        .max_header_list_size(MAX_FIELD_SECTION);
-    let handshake = builder.handshake::<_, Bytes>(transport.clone());
-    let opened = link.now();
-    let ended = {
-        let mut handshake = pin!(handshake);
-        let mut connection = None;
-        let mut idle_since = Some(opened);
-        drive(link, &transport, &shared, |cx, until| {
-            let idle_limit = |since: Nanos| policy.idle_timeout.map(|timeout| since.saturating_add(timeout));
-            if connection.is_none() {
-                match handshake.as_mut().poll(cx) {
-                    Poll::Ready(Ok(ready)) => connection = Some(ready),
-                    Poll::Ready(Err(e)) => return Poll::Ready(Some(e)),
-                    Poll::Pending => {
-                        match idle_since.and_then(idle_limit) {
-                            Some(limit) if limit <= link.now() => {
-                                end.by_server = true;
-                                return Poll::Ready(None);
-                            }
-                            limit => *until = limit.unwrap_or(Nanos::MAX),
-                        }
-                        return Poll::Pending;
-                    }
-                }
-            }
-            let Some(connection) = &mut connection else { return Poll::Pending };
-            loop {
-                match connection.poll_accept(cx) {
-                    Poll::Ready(Some(Ok((request, respond)))) => {
-                        end.requests += 1;
-                        if end.requests >= policy.use_limit && !end.by_server {
-                            end.by_server = true;
-                            connection.graceful_shutdown();
-                        }
-                        match Stream::of_server(&shared, request.into_parts(), respond, policy.form) {
-                            Ok(stream) => accept(stream),
-                            Err(_) => end.malformed += 1,
-                        }
-                    }
-                    Poll::Ready(Some(Err(e))) => return Poll::Ready(Some(e)),
-                    Poll::Ready(None) => return Poll::Ready(None),
-                    Poll::Pending => break,
-                }
-            }
-            if policy.idle_timeout.is_some() && !end.by_server {
-                if shared.deadlines.streams() > 0 {
-                    idle_since = None;
-                    return Poll::Pending;
-                }
-                let limit = idle_limit(*idle_since.get_or_insert_with(|| link.now())).unwrap_or(Nanos::MAX);
-                if limit <= link.now() {
-                    end.by_server = true;
-                    connection.graceful_shutdown();
-                    // The connection must be polled again, or nothing is sent.
-                    cx.waker().wake_by_ref();
-                } else {
-                    *until = limit;
-                }
-            }
-            Poll::Pending
-        })
-        .await
-    };
-    end.failure = match ended {
-        Ok(None) => None,
-        Ok(Some(e)) => fault::of_connection(e),
-        Err(e) => Some(e),
-    };
-    *shared.failure.borrow_mut() = end.failure.as_ref().map(|e| (e.kind(), e.to_string()));
-    (end.bytes, end.unreported) = (shared.meter.all(), shared.meter.take());
-    end
+    let session = Rc::new(Http2Session::new(&mut conn, Side::Server(policy.form), &policy.settings));
+    session.connection.borrow_mut().receive(received);
+    let mut by_server = false;
+    let mut idle_since = Some(link.now());
+    let failure = drive(link, conn, &session, |until| {
+        while let Some((place, to)) = next_request(&session) {
+            accept(Stream::of_server(&session, place, to));
+        }
+        let mut connection = session.connection.borrow_mut();
+        if connection.requests >= policy.use_limit && !by_server {
+            by_server = true;
+            connection.announce_end();
+        }
+        let Some(timeout) = policy.idle_timeout else { return };
+        if session.deadlines.streams() > 0 {
+            idle_since = None;
+            return;
+        }
+        let now = link.now();
+        let limit = idle_since.get_or_insert(now).saturating_add(timeout);
+        if limit > now {
+            *until = limit;
+        } else if by_server || !connection.has_begun() {
+            // The client does not answer, or is none.
+            by_server = true;
+            connection.close_in_order();
+        } else {
+            by_server = true;
+            connection.announce_end();
+            idle_since = Some(now);
+            *until = now.saturating_add(timeout);
+        }
+    })
+    .await;
+    let mut connection = session.connection.borrow_mut();
+    let (requests, malformed, bytes) = (connection.requests, connection.malformed, connection.all_bytes());
+    ServerEnd { failure, by_server, requests, malformed, bytes, unreported: connection.take_bytes() }
+}
+
+fn next_request(session: &Http2Session) -> Option<(usize, ReplyTo)> {
+    session.connection.borrow_mut().accept()
 }

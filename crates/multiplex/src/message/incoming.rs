@@ -34,7 +34,7 @@ pub enum TargetForm {
 
 /// How the content reaches the HTTP/1 side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Content {
+pub(super) enum Content {
     /// No content may follow.
     None,
     /// So many more bytes, as `Content-Length` says.
@@ -60,11 +60,6 @@ pub enum Placed {
     Framed,
 }
 
-/// What a field section says about the framing.
-struct Sized {
-    length: Option<u64>,
-}
-
 impl IncomingMessage {
     /// Appends the head of a request to `out`. `is_last` means that nothing follows the field section. `fields` are all other
     /// fields, in order.
@@ -81,13 +76,6 @@ impl IncomingMessage {
         if !is_token(start.method) {
             return Err(MessageError::Pseudo(":method"));
         }
-        if start
-            .authority
-            .zip(start.host)
-            .is_some_and(|(authority, host)| !authority.eq_ignore_ascii_case(host))
-        {
-            return Err(MessageError::Host);
-        }
         let authority = start.authority.or(start.host);
         check_target(authority.unwrap_or_default(), ":authority")?;
         out.extend_from_slice(start.method);
@@ -102,14 +90,21 @@ impl IncomingMessage {
         if let Some(authority) = authority {
             write_field(b"Host", authority, out);
         }
-        let sized = write_fields(fields, out, |name| name != b"host" && !(is_connect && is_length(name)))?;
-        let content = match sized.length {
-            _ if is_connect => Content::Tunnel,
-            Some(length) => Content::Length(length),
-            None if is_last => Content::None,
-            None => Content::Chunks,
-        };
-        IncomingMessage::start(content, is_last, out)
+        let mut lines = FieldLines::new(is_connect);
+        for (name, value) in fields {
+            match name {
+                // All of them must name the same host.
+                b"host" => {
+                    check(name, value)?;
+                    if authority.is_some_and(|authority| !authority.eq_ignore_ascii_case(value)) {
+                        return Err(MessageError::Host);
+                    }
+                }
+                _ => lines.put(name, value, out)?,
+            }
+        }
+        let length = lines.end(out);
+        IncomingMessage::start(Content::of_request(length, is_connect, is_last), is_last, out)
     }
 
     /// Appends the head of a final reply to `out`.
@@ -126,17 +121,9 @@ impl IncomingMessage {
         if !(200..1000).contains(&status) {
             return Err(MessageError::Pseudo(":status"));
         }
-        let is_tunnel = to == ReplyTo::Connect && status < 300;
         write_status_line(status, out);
-        let sized = write_fields(fields, out, |name| !((is_tunnel || status == 204) && is_length(name)))?;
-        let content = match (sized.length, to) {
-            _ if is_tunnel => Content::Tunnel,
-            (_, ReplyTo::Head) => Content::None,
-            _ if matches!(status, 204 | 304) => Content::None,
-            (Some(length), _) => Content::Length(length),
-            (None, _) => Content::Chunks,
-        };
-        IncomingMessage::start(content, is_last, out)
+        let length = FieldLines::new(drops_length(status, to)).all(fields, out)?;
+        IncomingMessage::start(Content::of_reply(length, status, to), is_last, out)
     }
 
     /// Appends an interim reply to `out`. The final reply follows.
@@ -148,18 +135,21 @@ impl IncomingMessage {
         fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
         out: &mut Vec<u8>,
     ) -> Result<(), MessageError> {
-        // A switch of protocols has no place on a stream (RFC 9113, section 8.6).
-        if !(100..200).contains(&status) || status == 101 {
+        if !is_interim(status) {
             return Err(MessageError::Pseudo(":status"));
         }
         write_status_line(status, out);
-        write_fields(fields, out, |name| !is_length(name))?;
+        FieldLines::new(true).all(fields, out)?;
         out.extend_from_slice(b"\r\n");
         Ok(())
     }
 
     /// Ends a head whose content arrives in this way.
-    fn start(content: Content, is_last: bool, out: &mut Vec<u8>) -> Result<IncomingMessage, MessageError> {
+    pub(super) fn start(
+        content: Content,
+        is_last: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<IncomingMessage, MessageError> {
         if content == Content::Chunks {
             out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
         }
@@ -238,64 +228,125 @@ impl IncomingMessage {
     }
 }
 
-fn is_length(name: &[u8]) -> bool {
-    name == b"content-length"
+impl Content {
+    pub(super) fn of_request(length: Option<u64>, is_connect: bool, is_last: bool) -> Content {
+        match length {
+            _ if is_connect => Content::Tunnel,
+            Some(length) => Content::Length(length),
+            None if is_last => Content::None,
+            None => Content::Chunks,
+        }
+    }
+
+    pub(super) fn of_reply(length: Option<u64>, status: u16, to: ReplyTo) -> Content {
+        match (length, to) {
+            (_, ReplyTo::Connect) if status < 300 => Content::Tunnel,
+            (_, ReplyTo::Head) => Content::None,
+            _ if matches!(status, 204 | 304) => Content::None,
+            (Some(length), _) => Content::Length(length),
+            (None, _) => Content::Chunks,
+        }
+    }
 }
 
-fn write_status_line(status: u16, out: &mut Vec<u8>) {
+/// Whether a final reply has no use for a `Content-Length`.
+pub(super) fn drops_length(status: u16, to: ReplyTo) -> bool {
+    status == 204 || to == ReplyTo::Connect && status < 300
+}
+
+/// Whether a final reply follows. A switch of protocols has no place on a stream (RFC 9113, section 8.6).
+pub(super) fn is_interim(status: u16) -> bool {
+    (100..200).contains(&status) && status != 101
+}
+
+/// Writes the status line for a status of three digits.
+pub(super) fn write_status_line(status: u16, out: &mut Vec<u8>) {
     // Multiplexed protocols have no reason phrases.
-    let _ = write!(out, "HTTP/1.1 {status} \r\n");
+    out.extend_from_slice(b"HTTP/1.1 ");
+    out.extend_from_slice(&[status / 100, status / 10 % 10, status % 10].map(|digit| b'0' + digit as u8));
+    out.extend_from_slice(b" \r\n");
 }
 
-fn write_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+pub(super) fn write_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(name);
     out.extend_from_slice(b": ");
     out.extend_from_slice(value);
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends the fields that `crosses` selects.
-fn write_fields<'a>(
-    fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
-    out: &mut Vec<u8>,
-    crosses: impl Fn(&[u8]) -> bool,
-) -> Result<Sized, MessageError> {
-    let (mut sized, mut cookies) = (Sized { length: None }, Vec::new());
-    for (name, value) in fields {
+/// Writes the lines of fields, one by one.
+#[derive(Debug, Default)]
+pub(super) struct FieldLines {
+    length: Option<u64>,
+    /// Whether a `Content-Length` must not cross.
+    drops_length: bool,
+    /// Cookies may come in pieces, which belong together (RFC 9113, section 8.2.3).
+    cookies: Option<Vec<u8>>,
+}
+
+impl FieldLines {
+    pub(super) fn new(drops_length: bool) -> FieldLines {
+        FieldLines { drops_length, ..FieldLines::default() }
+    }
+
+    pub(super) fn put(&mut self, name: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<(), MessageError> {
         check(name, value)?;
-        if !crosses(name) {
-            continue;
-        }
-        if is_length(name) {
-            let length = parse_decimal(value).ok_or(MessageError::Length)?;
-            match sized.length {
-                Some(known) if known == length => continue,
-                Some(_) => return Err(MessageError::Length),
-                None => sized.length = Some(length),
+        match name {
+            b"content-length" => {
+                if self.drops_length {
+                    return Ok(());
+                }
+                let length = parse_decimal(value).ok_or(MessageError::Length)?;
+                match self.length {
+                    Some(known) if known == length => return Ok(()),
+                    Some(_) => return Err(MessageError::Length),
+                    None => self.length = Some(length),
+                }
             }
+            b"cookie" => {
+                match &mut self.cookies {
+                    Some(cookies) => {
+                        cookies.extend_from_slice(b"; ");
+                        cookies.extend_from_slice(value);
+                    }
+                    none => *none = Some(value.to_vec()),
+                }
+                return Ok(());
+            }
+            _ => {}
         }
-        if name == b"cookie" {
-            cookies.push(value);
-        } else {
-            write_field(name, value, out);
+        write_field(name, value, out);
+        Ok(())
+    }
+
+    /// Writes what is left, and returns the length of the content.
+    pub(super) fn end(self, out: &mut Vec<u8>) -> Option<u64> {
+        if let Some(cookies) = self.cookies {
+            write_field(b"cookie", &cookies, out);
         }
+        self.length
     }
-    // Cookies may come in pieces, which belong together (RFC 9113, section 8.2.3).
-    if !cookies.is_empty() {
-        write_field(b"cookie", &cookies.join(&b"; "[..]), out);
+
+    /// Writes all of these.
+    fn all<'a>(
+        mut self,
+        mut fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<u64>, MessageError> {
+        fields.try_for_each(|(name, value)| self.put(name, value, out))?;
+        Ok(self.end(out))
     }
-    Ok(sized)
 }
 
 /// Checks a part of a request target, which must not end the request line.
-fn check_target(part: &[u8], name: &'static str) -> Result<(), MessageError> {
+pub(super) fn check_target(part: &[u8], name: &'static str) -> Result<(), MessageError> {
     check_value(part).map_err(|_| MessageError::Pseudo(name))?;
     // HTTP/1 servers read the target as text.
     let is_bad = part.iter().any(|b| matches!(b, b' ' | b'\t')) || std::str::from_utf8(part).is_err();
     if is_bad { Err(MessageError::Pseudo(name)) } else { Ok(()) }
 }
 
-fn write_connect_target(
+pub(super) fn write_connect_target(
     start: &RequestStart<'_>,
     authority: Option<&[u8]>,
     out: &mut Vec<u8>,
@@ -309,7 +360,7 @@ fn write_connect_target(
     Ok(())
 }
 
-fn write_target(
+pub(super) fn write_target(
     start: &RequestStart<'_>,
     authority: Option<&[u8]>,
     form: TargetForm,
