@@ -25,9 +25,12 @@ pub fn value_end(buf: &[u8], at: usize) -> usize {
 fn end(buf: &[u8], at: usize, run: impl Fn(&[u8; SIZE]) -> usize) -> usize {
     let rest = buf.get(at..).unwrap_or_default();
     // Most runs end in the first block.
-    match rest.first_chunk().map(&run) {
-        Some(length @ 0..SIZE) => at + length,
-        _ => end_behind(buf, rest, run),
+    match rest.split_first_chunk() {
+        Some((block, behind)) => match run(block) {
+            SIZE => end_behind(buf, behind, run),
+            length => at + length,
+        },
+        None => end_behind(buf, rest, run),
     }
 }
 
