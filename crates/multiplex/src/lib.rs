@@ -11,7 +11,7 @@
 //! * [`fault`]: why streams and connections end early.
 //! * [`literals`]: integers, strings and the Huffman code, which HPACK and QPACK share.
 //! * [`settings`], [`traffic`]: what the sides announce, and the bytes that they count.
-//! * `session`, `driver`, [`alarm`], [`deadlines`]: what is between a stream and its connection.
+//! * `session`, `driver`, `buffers`, [`alarm`], [`deadlines`]: what is between a stream and its connection.
 //!
 //! # Decisions
 //!
@@ -27,6 +27,7 @@
 //! * **No push**: clients forbid it (RFC 9113, section 8.4), and servers do not offer it. Priorities are ignored.
 
 pub mod alarm;
+mod buffers;
 pub mod client;
 pub mod deadlines;
 mod driver;

@@ -32,6 +32,9 @@ pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Once so many bytes wait to be sent, no more are taken, and nothing is read.
 pub const SEND_BUFFER: usize = 64 * 1024;
 
+/// The largest buffer that stays while nothing is to be sent, in bytes.
+const LARGEST_KEPT: usize = 32 * 1024;
+
 /// The data of the PING by which a server learns that its client has seen the end coming.
 const LAST_PING: [u8; 8] = *b"last one";
 
@@ -247,6 +250,8 @@ impl Connection {
         self.sent += size;
         if self.sent == self.out.len() {
             self.out.clear();
+            // Connections that wait should keep little.
+            self.out.shrink_to(LARGEST_KEPT);
             self.sent = 0;
             self.start_turn();
         } else if self.sent >= SEND_BUFFER {

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use slab::Slab;
 
 use super::window::{ReceiveWindow, SendWindow};
+use crate::buffers;
 use crate::fault::Fault;
 use crate::message::ReplyTo;
 use crate::message::incoming::IncomingMessage;
@@ -98,15 +99,6 @@ const REMEMBERED: usize = 32;
 /// How many streams that this side has reset are remembered.
 const REMEMBERED_RESETS: usize = 1024;
 
-/// Buffers that are kept for new streams.
-const SPARE: usize = 16;
-
-/// The largest buffer that is kept, in bytes.
-const LARGEST_SPARE: usize = 32 * 1024;
-
-/// Room for usual heads of messages, in bytes.
-const USUAL_HEAD: usize = 1024;
-
 /// The streams of a connection. Each has a place, which stays the same while somebody uses it.
 #[derive(Debug, Default)]
 pub struct Streams {
@@ -115,7 +107,6 @@ pub struct Streams {
     open: FxHashMap<u32, usize>,
     closed: VecDeque<(u32, Closed)>,
     reset: VecDeque<u32>,
-    spare: Vec<Vec<u8>>,
 }
 
 impl Index<usize> for Streams {
@@ -135,7 +126,6 @@ impl IndexMut<usize> for Streams {
 impl Streams {
     /// Opens a stream with these windows, which somebody uses.
     pub fn open(&mut self, id: u32, send_window: u32, receive_window: u32, arrival: Arrival) -> usize {
-        let inbox = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(USUAL_HEAD));
         let place = self.slots.insert(StreamState {
             id,
             send_window: SendWindow::new(send_window),
@@ -144,7 +134,7 @@ impl Streams {
             received_end: false,
             is_closed: false,
             arrival,
-            inbox,
+            inbox: buffers::take(),
             unread: 0,
             failure: None,
             is_held: true,
@@ -236,11 +226,7 @@ impl Streams {
     }
 
     fn remove(&mut self, place: usize) {
-        let mut inbox = self.slots.remove(place).inbox;
-        if self.spare.len() < SPARE && inbox.capacity() <= LARGEST_SPARE {
-            inbox.clear();
-            self.spare.push(inbox);
-        }
+        buffers::give(self.slots.remove(place).inbox);
     }
 }
 
