@@ -81,7 +81,7 @@ mod without {
 
     /// Makes no connections.
     #[derive(Debug, Default)]
-    pub struct ClientConfigs;
+    pub struct ClientConfigs {}
 
     impl ClientConfigs {
         /// Refuses: this build has no TLS.
@@ -112,7 +112,7 @@ mod without {
 
     /// Makes no connections.
     #[derive(Debug, Default)]
-    pub struct ServerConfigs;
+    pub struct ServerConfigs {}
 
     impl ServerConfigs {
         /// Refuses: this build has no TLS.
