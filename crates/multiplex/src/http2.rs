@@ -15,7 +15,9 @@ pub mod settings;
 pub mod streams;
 pub mod window;
 
-/// Why a connection must end.
+use crate::fault::FaultKind;
+
+/// Why a connection or a stream must end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {text}", codes::name(*code))]
 pub struct Http2Error {
@@ -34,6 +36,11 @@ impl Http2Error {
     /// A breach of the protocol.
     pub const fn protocol(text: &'static str) -> Http2Error {
         Http2Error::new(codes::PROTOCOL_ERROR, text)
+    }
+
+    /// What kind of fault it is.
+    pub fn kind(&self) -> FaultKind {
+        if self.code == codes::ENHANCE_YOUR_CALM { FaultKind::Flood } else { FaultKind::Protocol }
     }
 }
 

@@ -7,7 +7,8 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
 use polygraph_link::{Capture, Conn, IdleState, Nanos};
-use polygraph_multiplex::message::incoming::{IncomingMessage, Placed, RequestStart, TargetForm};
+use polygraph_multiplex::message::heads::{ReplyHeadWriter, RequestHeadWriter};
+use polygraph_multiplex::message::incoming::{IncomingMessage, Placed, TargetForm};
 use polygraph_multiplex::message::outgoing::{FieldSection, OutgoingMessage, Start};
 use polygraph_multiplex::message::{MessageError, ReplyTo};
 use polygraph_multiplex::{Fault, FaultKind, WireBytes};
@@ -422,26 +423,22 @@ impl Http3Stream {
     fn place(&mut self, fields: &Fields, is_last: bool, out: &mut Vec<u8>) -> Result<(), MessageError> {
         match std::mem::replace(&mut self.arrival, Arrival::End) {
             Arrival::Request(form) => {
-                let (start, count) = request_start(fields)?;
-                let rest = fields.iter().skip(count);
-                let incoming = IncomingMessage::request(&start, rest, is_last, form, out)?;
-                let method = std::str::from_utf8(start.method).unwrap_or_default();
-                self.outgoing = OutgoingMessage::reply(ReplyTo::method(method));
+                let mut memory = Vec::new();
+                let mut head = RequestHeadWriter::new(form, &mut memory);
+                fields.iter().for_each(|(name, value)| head.field(name, value, out));
+                let (incoming, to) = head.end(is_last, out)?;
+                self.outgoing = OutgoingMessage::reply(to);
                 if !is_last {
                     self.arrival = Arrival::Content(incoming);
                 }
             }
             Arrival::Reply(to) => {
-                let (status, count) = reply_start(fields)?;
-                let rest = fields.iter().skip(count);
-                if status < 200 {
-                    IncomingMessage::interim_reply(status, rest, out)?;
-                    self.arrival = Arrival::Reply(to);
-                } else {
-                    let incoming = IncomingMessage::reply(status, rest, is_last, to, out)?;
-                    if !is_last {
-                        self.arrival = Arrival::Content(incoming);
-                    }
+                let mut head = ReplyHeadWriter::new(to);
+                fields.iter().for_each(|(name, value)| head.field(name, value, out));
+                match head.end(is_last, out)? {
+                    None => self.arrival = Arrival::Reply(to),
+                    Some(incoming) if !is_last => self.arrival = Arrival::Content(incoming),
+                    Some(_) => {}
                 }
             }
             Arrival::Content(mut incoming) => {
@@ -548,58 +545,6 @@ fn encode(section: &FieldSection<'_>, limit: u64) -> Result<(Vec<u8>, Option<Rep
     put_header(kind::HEADERS, out.len(), &mut frame);
     frame.extend_from_slice(&out);
     Ok((frame, to))
-}
-
-/// Passes the pseudo-header fields, which come first (RFC 9114, section 4.3), to `take`. Returns their number.
-fn take_pseudo<'a>(
-    fields: &'a Fields,
-    mut take: impl FnMut(&'a [u8], &'a [u8]) -> Result<(), MessageError>,
-) -> Result<usize, MessageError> {
-    let mut count = 0;
-    for (name, value) in fields.iter().take_while(|(name, _)| name.starts_with(b":")) {
-        take(name, value)?;
-        count += 1;
-    }
-    Ok(count)
-}
-
-/// The pseudo-header fields of a request, and their number.
-fn request_start(fields: &Fields) -> Result<(RequestStart<'_>, usize), MessageError> {
-    let (mut method, mut start) = (None, RequestStart::default());
-    let count = take_pseudo(fields, |name, value| {
-        let (place, name) = match name {
-            b":method" => (&mut method, ":method"),
-            b":scheme" => (&mut start.scheme, ":scheme"),
-            b":authority" => (&mut start.authority, ":authority"),
-            b":path" => (&mut start.path, ":path"),
-            _ => return Err(MessageError::Pseudo("of an unknown name")),
-        };
-        match place.replace(value) {
-            None => Ok(()),
-            Some(_) => Err(MessageError::Pseudo(name)),
-        }
-    })?;
-    start.method = method.ok_or(MessageError::Pseudo(":method"))?;
-    let mut rest = fields.iter().skip(count);
-    start.host = rest.find(|(name, _)| *name == b"host").map(|(_, value)| value);
-    Ok((start, count))
-}
-
-/// The status of a reply, and the number of its pseudo-header fields.
-fn reply_start(fields: &Fields) -> Result<(u16, usize), MessageError> {
-    let mut status = None;
-    let count = take_pseudo(fields, |name, value| {
-        let digits = std::str::from_utf8(value).ok().filter(|text| text.len() == 3);
-        let read = digits.and_then(|text| text.parse().ok());
-        match name == b":status" && status.is_none() && read.is_some() {
-            true => {
-                status = read;
-                Ok(())
-            }
-            false => Err(MessageError::Pseudo(":status")),
-        }
-    })?;
-    Ok((status.ok_or(MessageError::Pseudo(":status"))?, count))
 }
 
 fn reset(code: VarInt) -> io::Error {

@@ -100,6 +100,8 @@ pub struct Connection {
     preface: usize,
     block: Option<OpenBlock>,
     decoder: Decoder,
+    /// Memory for the pseudo-header fields of a request.
+    pseudo: Vec<u8>,
     encoder: Encoder,
     peer: PeerSettings,
     has_settings: bool,
@@ -164,6 +166,7 @@ impl Connection {
             preface: 0,
             block: None,
             decoder: Decoder::default(),
+            pseudo: Vec::new(),
             encoder: Encoder::default(),
             peer: PeerSettings::default(),
             has_settings: false,
@@ -334,10 +337,8 @@ impl Connection {
 
     /// The peer breaks the protocol.
     pub fn fail(&mut self, error: Http2Error) {
-        let kind =
-            if error.code == codes::ENHANCE_YOUR_CALM { FaultKind::Flood } else { FaultKind::Protocol };
         put_goaway(self.last_id, error.code, &mut self.out);
-        self.finish(End::Fault(Fault::new(kind, format!("GOAWAY {error}"))));
+        self.finish(End::Fault(Fault::new(error.kind(), format!("GOAWAY {error}"))));
     }
 
     /// The connection below has failed.

@@ -1,18 +1,27 @@
 //! Heads of HTTP/1 messages that are written while the fields of a section are decoded, one by one, so that no field is kept.
 
-use super::fields::{check, is_token};
+use super::fields::{check, check_value, is_token};
 use super::incoming::{
-    Content, FieldLines, IncomingMessage, RequestStart, TargetForm, check_target, drops_length, is_interim,
-    write_connect_target, write_field, write_status_line, write_target,
+    Content, FieldLines, IncomingMessage, TargetForm, drops_length, is_interim, write_field,
+    write_status_line,
 };
 use super::{MessageError, ReplyTo};
 
+/// The pseudo-header fields of a request (RFC 9113, section 8.3.1).
+#[derive(Clone, Copy, Debug)]
+struct RequestStart<'a> {
+    method: &'a [u8],
+    scheme: Option<&'a [u8]>,
+    authority: Option<&'a [u8]>,
+    path: Option<&'a [u8]>,
+}
+
 /// The head of a request.
 #[derive(Debug)]
-pub struct RequestHeadWriter {
+pub struct RequestHeadWriter<'a> {
     form: TargetForm,
     /// The values of the pseudo-header fields.
-    text: Vec<u8>,
+    text: &'a mut Vec<u8>,
     /// Where the values of `:method`, `:scheme`, `:authority` and `:path` are.
     pseudo: [Option<(usize, usize)>; 4],
     /// What follows the pseudo-header fields, once there is something.
@@ -33,10 +42,11 @@ struct RequestLines {
     host: Option<Vec<u8>>,
 }
 
-impl RequestHeadWriter {
-    /// A head whose target gets this form.
-    pub fn new(form: TargetForm) -> RequestHeadWriter {
-        RequestHeadWriter { form, text: Vec::new(), pseudo: [None; 4], lines: None, failure: None }
+impl<'a> RequestHeadWriter<'a> {
+    /// A head whose target gets this form. `memory` is for the time until the head ends.
+    pub fn new(form: TargetForm, memory: &'a mut Vec<u8>) -> RequestHeadWriter<'a> {
+        memory.clear();
+        RequestHeadWriter { form, text: memory, pseudo: [None; 4], lines: None, failure: None }
     }
 
     /// Takes the next field, and appends what it is in the head to `out`.
@@ -69,7 +79,7 @@ impl RequestHeadWriter {
     fn start(&self) -> RequestStart<'_> {
         let [method, scheme, authority, path] =
             self.pseudo.map(|part| part.map(|(start, end)| &self.text[start..end]));
-        RequestStart { method: method.unwrap_or_default(), scheme, authority, path, host: None }
+        RequestStart { method: method.unwrap_or_default(), scheme, authority, path }
     }
 
     /// Writes the request line, if that was not done.
@@ -102,14 +112,14 @@ impl RequestHeadWriter {
     /// A field `host` must be the same as `:authority`, or takes its place.
     fn host(&mut self, value: &[u8], out: &mut Vec<u8>) -> Result<(), MessageError> {
         let start = self.start();
-        let (is_asterisk, prefix) =
-            (start.path == Some(b"*"), [start.scheme.unwrap_or_default(), b"://", value].concat());
         let known = start.authority.or(self.lines.as_ref().and_then(|lines| lines.host.as_deref()));
         match known {
             Some(known) if known.eq_ignore_ascii_case(value) => return Ok(()),
             Some(_) => return Err(MessageError::Host),
             None => check_target(value, ":authority")?,
         }
+        let is_asterisk = start.path == Some(b"*");
+        let prefix = [start.scheme.unwrap_or_default(), b"://", value].concat();
         let Some(lines) = &mut self.lines else { return Ok(()) };
         write_field(b"Host", value, out);
         lines.host = Some(value.to_vec());
@@ -199,6 +209,60 @@ impl ReplyHeadWriter {
         }
         IncomingMessage::start(Content::of_reply(length, status, self.to), is_last, out).map(Some)
     }
+}
+
+/// Checks a part of a request target, which must not end the request line.
+fn check_target(part: &[u8], name: &'static str) -> Result<(), MessageError> {
+    check_value(part).map_err(|_| MessageError::Pseudo(name))?;
+    // HTTP/1 servers read the target as text.
+    let is_bad = part.iter().any(|b| matches!(b, b' ' | b'\t')) || std::str::from_utf8(part).is_err();
+    if is_bad { Err(MessageError::Pseudo(name)) } else { Ok(()) }
+}
+
+/// The target of CONNECT (RFC 9113, section 8.5).
+fn write_connect_target(
+    start: &RequestStart<'_>,
+    authority: Option<&[u8]>,
+    out: &mut Vec<u8>,
+) -> Result<(), MessageError> {
+    if start.scheme.is_some() || start.path.is_some() {
+        return Err(MessageError::Pseudo(":path"));
+    }
+    let target = authority.filter(|authority| !authority.is_empty());
+    out.extend_from_slice(target.ok_or(MessageError::Pseudo(":authority"))?);
+    Ok(())
+}
+
+/// The target of a request with another method.
+fn write_target(
+    start: &RequestStart<'_>,
+    authority: Option<&[u8]>,
+    form: TargetForm,
+    out: &mut Vec<u8>,
+) -> Result<(), MessageError> {
+    let scheme = start.scheme.ok_or(MessageError::Pseudo(":scheme"))?;
+    let is_scheme_byte = |b: &u8| b.is_ascii_alphanumeric() || b"+-.".contains(b);
+    if !scheme.first().is_some_and(u8::is_ascii_alphabetic) || !scheme.iter().all(is_scheme_byte) {
+        return Err(MessageError::Pseudo(":scheme"));
+    }
+    let path = start.path.ok_or(MessageError::Pseudo(":path"))?;
+    check_target(path, ":path")?;
+    let is_asterisk = path == b"*" && start.method == b"OPTIONS";
+    if !path.starts_with(b"/") && !is_asterisk {
+        return Err(MessageError::Pseudo(":path"));
+    }
+    if form == TargetForm::Absolute
+        && let Some(authority) = authority.filter(|authority| !authority.is_empty())
+    {
+        out.extend_from_slice(scheme);
+        out.extend_from_slice(b"://");
+        out.extend_from_slice(authority);
+        if is_asterisk {
+            return Ok(());
+        }
+    }
+    out.extend_from_slice(path);
+    Ok(())
 }
 
 #[cfg(test)]

@@ -4,23 +4,8 @@ use std::io::Write as _;
 
 use polygraph_wire::body::parse_decimal;
 
-use super::fields::{check, check_value, is_token, may_trail};
+use super::fields::{check, may_trail};
 use super::{MessageError, ReplyTo};
-
-/// The pseudo-header fields of a request as received (RFC 9113, section 8.3.1).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RequestStart<'a> {
-    /// `:method`.
-    pub method: &'a [u8],
-    /// `:scheme`.
-    pub scheme: Option<&'a [u8]>,
-    /// `:authority`.
-    pub authority: Option<&'a [u8]>,
-    /// `:path`.
-    pub path: Option<&'a [u8]>,
-    /// The first field `host`, which is also among the other fields.
-    pub host: Option<&'a [u8]>,
-}
 
 /// The form of a request target (RFC 9112, section 3.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,89 +46,6 @@ pub enum Placed {
 }
 
 impl IncomingMessage {
-    /// Appends the head of a request to `out`. `is_last` means that nothing follows the field section. `fields` are all other
-    /// fields, in order.
-    ///
-    /// # Errors
-    /// If the request is malformed (RFC 9113, section 8.1.1); `out` must then be given up.
-    pub fn request<'a>(
-        start: &RequestStart<'a>,
-        fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
-        is_last: bool,
-        form: TargetForm,
-        out: &mut Vec<u8>,
-    ) -> Result<IncomingMessage, MessageError> {
-        if !is_token(start.method) {
-            return Err(MessageError::Pseudo(":method"));
-        }
-        let authority = start.authority.or(start.host);
-        check_target(authority.unwrap_or_default(), ":authority")?;
-        out.extend_from_slice(start.method);
-        out.push(b' ');
-        let is_connect = start.method == b"CONNECT";
-        if is_connect {
-            write_connect_target(start, authority, out)?;
-        } else {
-            write_target(start, authority, form, out)?;
-        }
-        out.extend_from_slice(b" HTTP/1.1\r\n");
-        if let Some(authority) = authority {
-            write_field(b"Host", authority, out);
-        }
-        let mut lines = FieldLines::new(is_connect);
-        for (name, value) in fields {
-            match name {
-                // All of them must name the same host.
-                b"host" => {
-                    check(name, value)?;
-                    if authority.is_some_and(|authority| !authority.eq_ignore_ascii_case(value)) {
-                        return Err(MessageError::Host);
-                    }
-                }
-                _ => lines.put(name, value, out)?,
-            }
-        }
-        let length = lines.end(out);
-        IncomingMessage::start(Content::of_request(length, is_connect, is_last), is_last, out)
-    }
-
-    /// Appends the head of a final reply to `out`.
-    ///
-    /// # Errors
-    /// If the reply is malformed; `out` must then be given up.
-    pub fn reply<'a>(
-        status: u16,
-        fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
-        is_last: bool,
-        to: ReplyTo,
-        out: &mut Vec<u8>,
-    ) -> Result<IncomingMessage, MessageError> {
-        if !(200..1000).contains(&status) {
-            return Err(MessageError::Pseudo(":status"));
-        }
-        write_status_line(status, out);
-        let length = FieldLines::new(drops_length(status, to)).all(fields, out)?;
-        IncomingMessage::start(Content::of_reply(length, status, to), is_last, out)
-    }
-
-    /// Appends an interim reply to `out`. The final reply follows.
-    ///
-    /// # Errors
-    /// If the reply is malformed; `out` must then be given up.
-    pub fn interim_reply<'a>(
-        status: u16,
-        fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), MessageError> {
-        if !is_interim(status) {
-            return Err(MessageError::Pseudo(":status"));
-        }
-        write_status_line(status, out);
-        FieldLines::new(true).all(fields, out)?;
-        out.extend_from_slice(b"\r\n");
-        Ok(())
-    }
-
     /// Ends a head whose content arrives in this way.
     pub(super) fn start(
         content: Content,
@@ -326,67 +228,4 @@ impl FieldLines {
         }
         self.length
     }
-
-    /// Writes all of these.
-    fn all<'a>(
-        mut self,
-        mut fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
-        out: &mut Vec<u8>,
-    ) -> Result<Option<u64>, MessageError> {
-        fields.try_for_each(|(name, value)| self.put(name, value, out))?;
-        Ok(self.end(out))
-    }
-}
-
-/// Checks a part of a request target, which must not end the request line.
-pub(super) fn check_target(part: &[u8], name: &'static str) -> Result<(), MessageError> {
-    check_value(part).map_err(|_| MessageError::Pseudo(name))?;
-    // HTTP/1 servers read the target as text.
-    let is_bad = part.iter().any(|b| matches!(b, b' ' | b'\t')) || std::str::from_utf8(part).is_err();
-    if is_bad { Err(MessageError::Pseudo(name)) } else { Ok(()) }
-}
-
-pub(super) fn write_connect_target(
-    start: &RequestStart<'_>,
-    authority: Option<&[u8]>,
-    out: &mut Vec<u8>,
-) -> Result<(), MessageError> {
-    // RFC 9113, section 8.5.
-    if start.scheme.is_some() || start.path.is_some() {
-        return Err(MessageError::Pseudo(":path"));
-    }
-    let target = authority.filter(|authority| !authority.is_empty());
-    out.extend_from_slice(target.ok_or(MessageError::Pseudo(":authority"))?);
-    Ok(())
-}
-
-pub(super) fn write_target(
-    start: &RequestStart<'_>,
-    authority: Option<&[u8]>,
-    form: TargetForm,
-    out: &mut Vec<u8>,
-) -> Result<(), MessageError> {
-    let scheme = start.scheme.ok_or(MessageError::Pseudo(":scheme"))?;
-    let is_scheme_byte = |b: &u8| b.is_ascii_alphanumeric() || b"+-.".contains(b);
-    if !scheme.first().is_some_and(u8::is_ascii_alphabetic) || !scheme.iter().all(is_scheme_byte) {
-        return Err(MessageError::Pseudo(":scheme"));
-    }
-    let path = start.path.ok_or(MessageError::Pseudo(":path"))?;
-    check_target(path, ":path")?;
-    let is_asterisk = path == b"*" && start.method == b"OPTIONS";
-    if !path.starts_with(b"/") && !is_asterisk {
-        return Err(MessageError::Pseudo(":path"));
-    }
-    if form == TargetForm::Absolute
-        && let Some(authority) = authority.filter(|authority| !authority.is_empty())
-    {
-        out.extend_from_slice(scheme);
-        out.extend_from_slice(b"://");
-        out.extend_from_slice(authority);
-        if is_asterisk {
-            return Ok(());
-        }
-    }
-    out.extend_from_slice(path);
-    Ok(())
 }

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 
 use super::fields::is_connection_specific;
-use super::incoming::{IncomingMessage, Placed, RequestStart, TargetForm};
+use super::heads::{ReplyHeadWriter, RequestHeadWriter};
+use super::incoming::{IncomingMessage, Placed, TargetForm};
 use super::outgoing::{OutgoingMessage, Start};
 use super::{MessageError, ReplyTo};
 
@@ -91,6 +92,29 @@ fn pairs(fields: &Fields) -> impl Iterator<Item = (&[u8], &[u8])> {
     fields.iter().map(|(name, value)| (name.as_bytes(), &value[..]))
 }
 
+fn request_head<'a>(
+    fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    is_last: bool,
+    form: TargetForm,
+    out: &mut Vec<u8>,
+) -> Result<IncomingMessage, MessageError> {
+    let mut memory = Vec::new();
+    let mut head = RequestHeadWriter::new(form, &mut memory);
+    fields.for_each(|(name, value)| head.field(name, value, out));
+    head.end(is_last, out).map(|(message, _)| message)
+}
+
+fn reply_head(
+    fields: &Fields,
+    is_last: bool,
+    to: ReplyTo,
+    out: &mut Vec<u8>,
+) -> Result<Option<IncomingMessage>, MessageError> {
+    let mut head = ReplyHeadWriter::new(to);
+    pairs(fields).for_each(|(name, value)| head.field(name, value, out));
+    head.end(is_last, out)
+}
+
 /// Puts a message together again, its content in pieces of `step` bytes.
 fn put_together(
     carried: &Carried,
@@ -100,26 +124,14 @@ fn put_together(
 ) -> Result<Vec<u8>, MessageError> {
     let mut out = Vec::new();
     let (last, interim) = carried.sections.split_last().expect("a message has a field section");
-    let status = |fields: &Fields| std::str::from_utf8(&fields[0].1).unwrap().parse().unwrap();
-    let others = |fields: &Fields| -> Fields {
-        fields.iter().filter(|(name, _)| !name.starts_with(':')).cloned().collect()
-    };
     for section in interim {
-        IncomingMessage::interim_reply(status(section), pairs(&others(section)), &mut out)?;
+        let end = reply_head(section, false, to, &mut out)?;
+        assert!(end.is_none(), "an interim reply");
     }
     let is_last = carried.is_last;
-    let mut message = if last[0].0 == ":status" {
-        IncomingMessage::reply(status(last), pairs(&others(last)), is_last, to, &mut out)?
-    } else {
-        let get = |name: &str| last.iter().find(|(known, _)| known == name).map(|(_, value)| &value[..]);
-        let start = RequestStart {
-            method: get(":method").unwrap_or_default(),
-            scheme: get(":scheme"),
-            authority: get(":authority"),
-            path: get(":path"),
-            host: get("host"),
-        };
-        IncomingMessage::request(&start, pairs(&others(last)), is_last, form, &mut out)?
+    let mut message = match last[0].0.as_str() {
+        ":status" => reply_head(last, is_last, to, &mut out)?.expect("a final reply"),
+        _ => request_head(pairs(last), is_last, form, &mut out)?,
     };
     if !is_last {
         for piece in carried.content.chunks(step.max(1)) {
@@ -243,12 +255,11 @@ fn receive(
     fields: &[(&str, &str)],
     form: TargetForm,
 ) -> Result<String, MessageError> {
-    let [method, scheme, authority, path] = pseudo.map(|value| value.map(str::as_bytes));
-    let host = fields.iter().find(|(name, _)| *name == "host").map(|(_, value)| value.as_bytes());
-    let start = RequestStart { method: method.unwrap_or_default(), scheme, authority, path, host };
-    let fields = fields.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+    let pseudo = [":method", ":scheme", ":authority", ":path"].into_iter().zip(pseudo);
+    let pseudo = pseudo.filter_map(|(name, value)| Some((name, value?)));
+    let all = pseudo.chain(fields.iter().copied());
     let mut out = Vec::new();
-    IncomingMessage::request(&start, fields, true, form, &mut out)?;
+    request_head(all.map(|(name, value)| (name.as_bytes(), value.as_bytes())), true, form, &mut out)?;
     Ok(String::from_utf8(out).unwrap())
 }
 
@@ -299,7 +310,7 @@ fn received_requests_are_checked() {
         (get, vec![("A", "b")], MessageError::FieldName),
         (get, vec![("a b", "b")], MessageError::FieldName),
         (get, vec![("", "b")], MessageError::FieldName),
-        (get, vec![(":path", "/")], MessageError::FieldName),
+        (get, vec![(":path", "/")], MessageError::Pseudo(":path")),
         (get, vec![("a", "b\nc")], MessageError::FieldValue),
         (get, vec![("a", " b")], MessageError::FieldValue),
         (get, vec![("connection", "close")], MessageError::ConnectionField),
@@ -434,16 +445,11 @@ proptest! {
         path in prop::collection::vec(any::<u8>(), 0..24),
         authority in prop::collection::vec(any::<u8>(), 0..12),
     ) {
-        let start = RequestStart {
-            method: b"GET",
-            scheme: Some(b"http"),
-            authority: Some(&authority),
-            path: Some(&path),
-            host: None,
-        };
+        let start: [(&[u8], &[u8]); 4] =
+            [(b":method", b"GET"), (b":scheme", b"http"), (b":authority", &authority), (b":path", &path)];
         let mut out = Vec::new();
-        let fields = [(&name[..], &value[..])];
-        if IncomingMessage::request(&start, fields.into_iter(), true, TargetForm::Absolute, &mut out).is_ok() {
+        let fields = start.into_iter().chain([(&name[..], &value[..])]);
+        if request_head(fields, true, TargetForm::Absolute, &mut out).is_ok() {
             let read = polygraph_wire::parse_request(&out, |head| (head.headers.len(), head.len));
             let expected = 1 + usize::from(name != b"host");
             prop_assert_eq!(read, Ok(Some((expected, out.len()))), "{}", out.escape_ascii());

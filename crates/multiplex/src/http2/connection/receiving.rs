@@ -188,7 +188,7 @@ impl Connection {
         self.requests += 1;
         let place = self.streams.open(id, self.peer.window, self.settings.window, Arrival::End);
         let stream = &mut self.streams[place];
-        let mut head = RequestHeadWriter::new(form);
+        let mut head = RequestHeadWriter::new(form, &mut self.pseudo);
         let fits =
             self.decoder.decode(block, SECTION, |name, value| head.field(name, value, &mut stream.inbox))?;
         if !fits {
@@ -306,9 +306,8 @@ impl Connection {
 
     /// The peer breaks the protocol on a stream.
     fn break_stream(&mut self, place: usize, code: u32, text: &'static str) {
-        let kind = if code == codes::ENHANCE_YOUR_CALM { FaultKind::Flood } else { FaultKind::Protocol };
         let error = Http2Error::new(code, text);
-        self.reset(place, code, Some(Fault::new(kind, format!("RST_STREAM {error}"))));
+        self.reset(place, code, Some(Fault::new(error.kind(), format!("RST_STREAM {error}"))));
     }
 
     fn take_data(&mut self, part: &DataPart<'_>) -> Result<(), Http2Error> {
