@@ -48,12 +48,12 @@ impl ClientConnection {
     /// by prior knowledge (RFC 9113, section 3). `scheme` is `http` or `https`.
     pub fn start<L: Link, C: Conn>(
         link: &L,
-        mut conn: C,
+        conn: C,
         scheme: &'static str,
         settings: &Http2Settings,
     ) -> ClientConnection {
-        let session = Rc::new(Http2Session::new(&mut conn, Side::Client, settings));
-        link.spawn(drive_client(link.clone(), conn, Rc::clone(&session)));
+        let session = Rc::new(Http2Session::new(conn, Side::Client, settings));
+        link.spawn(drive_client(link.clone(), Rc::clone(&session)));
         ClientConnection { session, scheme, streams: settings.streams }
     }
 
@@ -98,8 +98,8 @@ impl ClientConnection {
     }
 }
 
-async fn drive_client<L: Link, C: Conn>(link: L, conn: C, session: Rc<Http2Session>) {
-    drive(&link, conn, &session, |_| {
+async fn drive_client<L: Link>(link: L, session: Rc<Http2Session>) {
+    drive(&link, &session, |_| {
         if !session.is_kept.get() && session.deadlines.streams() == 0 {
             session.connection.borrow_mut().close_in_order();
         }

@@ -73,11 +73,11 @@ pub async fn serve<L: Link, C: Conn>(
     mut accept: impl FnMut(Stream),
 ) -> ServerEnd {
     conn.set_deadline(None);
-    let session = Rc::new(Http2Session::new(&mut conn, Side::Server(policy.form), &policy.settings));
+    let session = Rc::new(Http2Session::new(conn, Side::Server(policy.form), &policy.settings));
     session.connection.borrow_mut().receive(received);
     let mut by_server = false;
     let mut idle_since = Some(link.now());
-    let failure = drive(link, conn, &session, |until| {
+    let failure = drive(link, &session, |until| {
         while let Some((place, to)) = next_request(&session) {
             accept(Stream::of_server(&session, place, to));
         }

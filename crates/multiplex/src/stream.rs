@@ -38,6 +38,7 @@ impl fmt::Debug for Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         let session = &self.session;
+        session.stop_reading();
         session.deadlines.remove(self.deadline);
         if let Some(place) = self.place {
             session.connection.borrow_mut().leave(place);
@@ -52,6 +53,8 @@ impl Drop for Stream {
 
 impl Stream {
     fn new(session: &Rc<Http2Session>, place: Option<usize>, outgoing: OutgoingMessage) -> Stream {
+        // A stream that was alone is not any more.
+        session.stop_reading();
         Stream {
             deadline: session.deadlines.add(),
             capture: session.capture.clone(),
@@ -81,6 +84,19 @@ impl Stream {
     /// Number of open streams of the connection, this one included.
     pub fn open_streams(&self) -> usize {
         self.session.deadlines.streams()
+    }
+
+    /// Whether the stream sends and receives itself.
+    fn is_alone(&self) -> bool {
+        self.is_client && self.session.is_alone()
+    }
+
+    /// Sends the frames of the stream now if it is alone, and otherwise with those of the other streams.
+    fn flush(&self) {
+        match self.is_alone() {
+            true => self.session.send_alone(),
+            false => self.session.wake_to_send(),
+        }
     }
 
     /// Takes bytes of a head, and sends the head once it is complete. Returns the number of bytes; 0 if the connection takes no
@@ -150,8 +166,9 @@ impl Stream {
 impl Conn for Stream {
     fn try_send(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let session = Rc::clone(&self.session);
+        session.stop_reading();
         let sent = self.send(&mut session.connection.borrow_mut(), parts);
-        session.wake_to_send();
+        self.flush();
         match sent? {
             0 if parts.iter().any(|part| !part.is_empty()) => Err(io::ErrorKind::WouldBlock.into()),
             taken => Ok(taken),
@@ -159,6 +176,8 @@ impl Conn for Stream {
     }
 
     fn poll_writable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.session.stop_reading();
+        self.session.wake_to_send();
         if self.session.deadlines.check(self.deadline, cx.waker()) {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
@@ -180,20 +199,32 @@ impl Conn for Stream {
 
     fn poll_recv<R>(&mut self, cx: &mut Context<'_>, take: impl FnOnce(&[u8]) -> R) -> Poll<io::Result<R>> {
         if self.session.deadlines.check(self.deadline, cx.waker()) {
+            self.session.stop_reading();
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
         let Some(place) = self.place else {
             // Nothing can arrive before there is a request: only the deadline ends this.
             return if self.is_given_up { Poll::Ready(Ok(take(&[]))) } else { Poll::Pending };
         };
-        let read = self.session.connection.borrow_mut().poll_read(place, cx.waker());
+        let session = &self.session;
+        let is_alone = self.is_alone();
+        if is_alone {
+            session.receive_alone(place);
+        }
+        let read = session.connection.borrow_mut().poll_read(place, cx.waker());
+        if is_alone {
+            session.wait_alone(cx.waker(), read.is_pending());
+        }
         let Some(data) = ready!(read)? else { return Poll::Ready(Ok(take(&[]))) };
         if let Some(capture) = &mut self.capture {
             capture.receive(&data);
         }
         let taken = take(&data);
         self.session.connection.borrow_mut().note_read(place, data);
-        self.session.wake_to_send();
+        // Windows that this opens are announced at the next turn: that of a stream which is alone is when it reads again.
+        if !is_alone {
+            self.session.wake_to_send();
+        }
         Poll::Ready(Ok(taken))
     }
 
@@ -207,6 +238,7 @@ impl Conn for Stream {
     }
 
     fn finish(&mut self) {
+        self.session.stop_reading();
         match (self.outgoing.finish(), self.place) {
             (Ok(true), Some(place)) => {
                 let mut connection = self.session.connection.borrow_mut();
@@ -215,7 +247,7 @@ impl Conn for Stream {
                     let _ = connection.end_content(place, &OpenData::default(), &self.outgoing);
                 }
                 drop(connection);
-                self.session.wake_to_send();
+                self.flush();
             }
             (Ok(_), _) => {}
             (Err(_), _) => self.reset(),
@@ -231,8 +263,9 @@ impl Conn for Stream {
             true => codes::INTERNAL_ERROR,
             false => codes::CANCEL,
         };
+        self.session.stop_reading();
         self.session.connection.borrow_mut().cancel(place, code);
-        self.session.wake_to_send();
+        self.flush();
     }
 
     fn take_capture(&mut self) -> Option<Capture> {
