@@ -5,13 +5,18 @@
 pub mod huffman;
 
 /// Appends an integer whose first byte has `prefix` low bits for it, and `flags` above them.
+#[inline]
 pub fn put_integer(value: usize, prefix: u32, flags: u8, out: &mut Vec<u8>) {
-    let most = (1usize << prefix) - 1;
-    if value < most {
-        return out.push(flags | value as u8);
+    // Nearly all integers fit their first byte.
+    match (1usize << prefix) - 1 {
+        most if value < most => out.push(flags | value as u8),
+        most => put_long_integer(value - most, flags | most as u8, out),
     }
-    out.push(flags | most as u8);
-    let mut rest = value - most;
+}
+
+#[inline(never)]
+fn put_long_integer(mut rest: usize, first: u8, out: &mut Vec<u8>) {
+    out.push(first);
     while rest >= 128 {
         out.push(0x80 | rest as u8);
         rest >>= 7;
@@ -23,27 +28,35 @@ pub fn put_integer(value: usize, prefix: u32, flags: u8, out: &mut Vec<u8>) {
 const MAX_INTEGER: u64 = 1 << 24;
 
 /// Takes an integer from the front of `bytes`; `None` if it is not complete, or too large.
+#[inline]
 pub fn get_integer(bytes: &mut &[u8], prefix: u32) -> Option<usize> {
-    let (&first, mut rest) = bytes.split_first()?;
+    let (&first, rest) = bytes.split_first()?;
     let most = (1u64 << prefix) - 1;
-    let mut value = u64::from(first) & most;
-    let mut shift = 0;
-    if value == most {
-        loop {
-            let (&byte, more) = rest.split_first()?;
-            rest = more;
-            value += u64::from(byte & 0x7f).checked_shl(shift)?;
-            shift += 7;
-            if value > MAX_INTEGER || shift > 28 {
-                return None;
-            }
-            if byte & 0x80 == 0 {
-                break;
-            }
+    match u64::from(first) & most {
+        value if value == most => get_long_integer(value, bytes),
+        value => {
+            *bytes = rest;
+            Some(value as usize)
         }
     }
-    *bytes = rest;
-    Some(value as usize)
+}
+
+#[inline(never)]
+fn get_long_integer(mut value: u64, bytes: &mut &[u8]) -> Option<usize> {
+    let (mut rest, mut shift) = (bytes.get(1..)?, 0);
+    loop {
+        let (&byte, more) = rest.split_first()?;
+        rest = more;
+        value += u64::from(byte & 0x7f).checked_shl(shift)?;
+        shift += 7;
+        if value > MAX_INTEGER || shift > 28 {
+            return None;
+        }
+        if byte & 0x80 == 0 {
+            *bytes = rest;
+            return Some(value as usize);
+        }
+    }
 }
 
 /// Appends a string whose length has `prefix` bits in the first byte, below `flags`.
@@ -55,7 +68,9 @@ pub fn put_string(string: &[u8], prefix: u32, flags: u8, out: &mut Vec<u8>) {
 /// Appends a string in lower case. Its length has `prefix` bits in the first byte, below `flags`.
 pub fn put_lower_case(string: &str, prefix: u32, flags: u8, out: &mut Vec<u8>) {
     put_integer(string.len(), prefix, flags, out);
-    out.extend(string.bytes().map(|byte| byte.to_ascii_lowercase()));
+    let start = out.len();
+    out.extend_from_slice(string.as_bytes());
+    out[start..].make_ascii_lowercase();
 }
 
 /// A string as it was received.

@@ -41,12 +41,47 @@ pub const fn start_of_line<const LEN: usize>(name: &str) -> [u8; LEN] {
 pub fn is_named(name: &str, wanted: &str) -> bool {
     // Lengths distinguish most names, and nearly all senders spell names the same way, so in most cases a
     // comparison with a constant of known length decides.
-    name.len() == wanted.len() && (name == wanted || is_the_same_in_another_case(name, wanted))
+    name.len() == wanted.len() && (name == wanted || is_same_name(name.as_bytes(), wanted.as_bytes()))
 }
 
+/// True if two names are the same, ignoring the case of ASCII letters: `eq_ignore_ascii_case` for eight bytes at a time. Multiplexed
+/// protocols have names in lower case, so there most comparisons end here.
 #[inline(never)]
-fn is_the_same_in_another_case(name: &str, wanted: &str) -> bool {
-    name.eq_ignore_ascii_case(wanted)
+pub fn is_same_name(one: &[u8], other: &[u8]) -> bool {
+    if one.len() != other.len() {
+        return false;
+    }
+    let (Some(last_of_one), Some(last_of_other)) = (one.last_chunk(), other.last_chunk()) else {
+        return match (both_ends(one), both_ends(other)) {
+            (Some(one), Some(other)) => lower_case(one) == lower_case(other),
+            _ => one.eq_ignore_ascii_case(other),
+        };
+    };
+    let (words, others) = (one.as_chunks::<8>().0, other.as_chunks::<8>().0);
+    // The last eight bytes may overlap those before.
+    words.iter().zip(others).all(|(one, other)| lower_case(*one) == lower_case(*other))
+        && lower_case(*last_of_one) == lower_case(*last_of_other)
+}
+
+/// The first four bytes and the last four, which together are all of at most eight.
+#[inline(always)]
+fn both_ends(bytes: &[u8]) -> Option<[u8; 8]> {
+    let ([a, b, c, d], [e, f, g, h]) = (*bytes.first_chunk()?, *bytes.last_chunk()?);
+    Some([a, b, c, d, e, f, g, h])
+}
+
+/// Eight bytes with ASCII letters in lower case.
+#[inline(always)]
+fn lower_case(bytes: [u8; 8]) -> u64 {
+    const EACH: u64 = u64::from_le_bytes([1; 8]);
+    let word = u64::from_le_bytes(bytes);
+    // Sums in the low seven bits of each byte, which do not carry into the next: their highest bits tell which bytes are not below `A`,
+    // and which are above `Z`.
+    let low = word & (0x7f * EACH);
+    let from_a = low + (0x80 - b'A' as u64) * EACH;
+    let above_z = low + (0x7f - b'Z' as u64) * EACH;
+    let is_upper = !word & from_a & !above_z & (0x80 * EACH);
+    word | is_upper >> 2
 }
 
 /// Why bytes cannot be the head of an HTTP/1 message.
@@ -244,7 +279,27 @@ impl Persistence {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        /// Bytes that differ in one bit from letters, and bytes at the ends of their ranges, are among them.
+        #[test]
+        fn names_are_the_same_in_any_case(
+            one in prop::collection::vec(prop::sample::select(&b"azAZmM@[`{-_09\r\x00\x7f\xc1\xe1\xff"[..]), 0..40),
+            changed in prop::option::of((any::<prop::sample::Index>(), 0u32..8)),
+            capitals: bool,
+        ) {
+            let mut other = if capitals { one.to_ascii_uppercase() } else { one.to_ascii_lowercase() };
+            if let Some((at, bit)) = changed.filter(|_| !other.is_empty()) {
+                let at = at.index(other.len());
+                other[at] ^= 1 << bit;
+            }
+            prop_assert_eq!(is_same_name(&one, &other), one.eq_ignore_ascii_case(&other));
+            prop_assert!(!is_same_name(&one, &[&other[..], b"x"].concat()));
+        }
+    }
 
     #[test]
     fn heads_may_arrive_in_pieces() {

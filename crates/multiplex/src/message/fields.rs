@@ -76,13 +76,35 @@ pub fn check(name: &[u8], value: &[u8]) -> Result<(), MessageError> {
 /// # Errors
 /// If it contains control characters or has white space at an end.
 pub fn check_value(value: &[u8]) -> Result<(), MessageError> {
-    // Without an early end, the bytes are looked at many at a time.
-    let is_bad = |any: bool, b: &u8| any | ((*b < b' ') & (*b != b'\t')) | (*b == 127);
+    let is_bad = |b: &u8| (*b < b' ') & (*b != b'\t') | (*b == DELETE);
     let is_blank = |b: Option<&u8>| matches!(b, Some(b' ' | b'\t'));
-    match value.iter().fold(false, is_bad) || is_blank(value.first()) || is_blank(value.last()) {
+    let has_bad = match value.last_chunk() {
+        None => value.iter().any(is_bad),
+        // The last eight bytes may overlap those before. Only a closer look tells tabs from other control characters.
+        Some(last) => {
+            let may_be_bad =
+                value.as_chunks().0.iter().fold(has_control(last), |any, word| any | has_control(word));
+            may_be_bad && value.iter().any(is_bad)
+        }
+    };
+    match has_bad || is_blank(value.first()) || is_blank(value.last()) {
         true => Err(MessageError::FieldValue),
         false => Ok(()),
     }
+}
+
+const DELETE: u8 = 127;
+
+/// Whether one of eight bytes is a control character.
+#[inline(always)]
+fn has_control(bytes: &[u8; 8]) -> bool {
+    const EACH: u64 = u64::from_le_bytes([1; 8]);
+    let word = u64::from_le_bytes(*bytes);
+    // A borrow from a byte that is found can only make its neighbour look bad, too.
+    let below_blank = word.wrapping_sub(b' ' as u64 * EACH) & !word;
+    let is_delete = word ^ (DELETE as u64 * EACH);
+    let is_delete = is_delete.wrapping_sub(EACH) & !is_delete;
+    (below_blank | is_delete) & (0x80 * EACH) != 0
 }
 
 /// The characters of tokens (RFC 9110, section 5.6.2).
@@ -104,4 +126,32 @@ static TOKEN: [bool; 256] = {
 /// Whether the bytes are a token (RFC 9110, section 5.6.2).
 pub fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|byte| TOKEN[usize::from(*byte)])
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// RFC 9113, section 8.2.1, byte by byte.
+    fn is_good(value: &[u8]) -> bool {
+        let is_blank = |byte: &u8| [b' ', b'\t'].contains(byte);
+        let has_control = value.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t');
+        !has_control && !value.first().is_some_and(is_blank) && !value.last().is_some_and(is_blank)
+    }
+
+    proptest! {
+        #[test]
+        fn values_are_checked_at_every_place(
+            mut value in prop::collection::vec(0x20u8.., 0..40),
+            odd in prop::option::of((any::<prop::sample::Index>(), any::<u8>())),
+        ) {
+            if let Some((at, byte)) = odd.filter(|_| !value.is_empty()) {
+                let at = at.index(value.len());
+                value[at] = byte;
+            }
+            prop_assert_eq!(check_value(&value).is_ok(), is_good(&value), "{:?}", value);
+        }
+    }
 }

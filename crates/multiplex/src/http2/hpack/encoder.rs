@@ -93,10 +93,8 @@ impl Encoder {
 
     /// Puts another field. Its name is written in lower case.
     pub fn field(&mut self, name: &str, value: &[u8], out: &mut Vec<u8>) {
-        let (number, repeats) = match names::find(name) {
-            Some(known) => (usize::from(known.number), known.repeats),
-            None => (0, true),
-        };
+        let Some(known) = names::find(name) else { return self.indexed(name, 0, value, out) };
+        let (number, repeats) = (usize::from(known.number), known.repeats);
         if number == number::ACCEPT_ENCODING && value == ENTRIES[number - 1].1.as_bytes() {
             return out.push(0x80 | number as u8);
         }
@@ -104,7 +102,7 @@ impl Encoder {
             (true, _) => self.indexed(name, number, value, out),
             (false, 0) => {
                 out.push(0);
-                put_lower_case(name, 7, 0, out);
+                put_string(known.text.as_bytes(), 7, 0, out);
                 put_string(value, 7, 0, out);
             }
             (false, number) => literal(number, value, out),

@@ -1,11 +1,14 @@
 //! Field names that the encoder looks up at once.
 
+use polygraph_wire::head::is_same_name;
+
 use super::static_table::ENTRIES;
 
 /// What is known about a field name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Name {
-    text: &'static str,
+    /// The name in lower case.
+    pub text: &'static str,
     /// Its first entry of the static table, from 1; 0 if there is none.
     pub number: u8,
     /// Whether values repeat. Those of the others are new nearly each time, or secret.
@@ -127,7 +130,7 @@ static ALL: [Name; COUNT] = NAMES;
 pub fn find(name: &str) -> Option<&'static Name> {
     let mut at = place(name.as_bytes());
     while let Some(number) = usize::from(BY_PLACE[at]).checked_sub(1) {
-        if ALL[number].text.eq_ignore_ascii_case(name) {
+        if is_same_name(ALL[number].text.as_bytes(), name.as_bytes()) {
             return Some(&ALL[number]);
         }
         at = (at + 1) % SLOTS;

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use polygraph_wire::head::is_same_name;
+
 /// What an entry counts besides its name and its value, in bytes (RFC 7541, section 4.1).
 pub const OVERHEAD: usize = 32;
 
@@ -123,7 +125,7 @@ impl DynamicTable {
             }
             let (known, of_entry) =
                 self.text[entry.at..entry.at + entry.name + entry.value].split_at(entry.name);
-            if known.eq_ignore_ascii_case(name) {
+            if is_same_name(known, name) {
                 if of_entry == value {
                     return Found::Field(number);
                 }
