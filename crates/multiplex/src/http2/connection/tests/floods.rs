@@ -1,0 +1,54 @@
+//! What a peer may not do too often.
+
+use super::*;
+
+#[test]
+fn field_sections_without_end_are_floods() {
+    let field = [b"\0\x01a\x7f\xe9\x06".as_slice(), &[b'x'; 1000]].concat();
+    // So large that the stream is refused, but not the connection.
+    let block = [GET, &field.repeat(70)].concat();
+    for (flags, expected) in [(1, "HEADERS 1 end"), (0, "HEADERS 1 end, RST_STREAM 1 NO_ERROR")] {
+        let mut server = server();
+        let mut parts: Vec<_> =
+            block.chunks(16_000).map(|part| frame(kind::CONTINUATION, 0, 1, part)).collect();
+        parts[0][3..5].copy_from_slice(&[kind::HEADERS, flags]);
+        parts.last_mut().unwrap()[4] = flag::END_HEADERS;
+        server.receive(&parts.concat());
+        assert_eq!(sent(&mut server).join(", "), expected);
+        assert_eq!((server.requests, server.malformed, server.streams.open_count()), (1, 1, 0));
+        assert!(server.end().is_none() && server.accept().is_none());
+    }
+    let mut client = client();
+    let place = request(&mut client, PLAIN);
+    sent(&mut client);
+    let head = [b"\x88", &field.repeat(15)[..]].concat();
+    client.receive(&frame(kind::HEADERS, 0, 1, &head));
+    (0..5).for_each(|n| {
+        client.receive(&frame(kind::CONTINUATION, if n == 4 { 4 } else { 0 }, 1, &field.repeat(15)))
+    });
+    assert_eq!(sent(&mut client), ["RST_STREAM 1 ENHANCE_YOUR_CALM"]);
+    assert!(read(&mut client, place).1.contains("too large"));
+    // Interim replies that nobody reads.
+    let place = request(&mut client, PLAIN);
+    let interim = frame(kind::HEADERS, 4, 3, &[b"\x08\x03103", &field.repeat(15)[..]].concat());
+    (0..10).for_each(|_| client.receive(&interim));
+    assert_eq!(sent(&mut client), ["HEADERS 3 end", "RST_STREAM 3 ENHANCE_YOUR_CALM"]);
+    assert!(read(&mut client, place).0.len() < 100_000);
+}
+
+#[test]
+fn rapid_resets_are_a_flood_unless_requests_are_read() {
+    let mut server = server();
+    for id in (1..200).step_by(2) {
+        server.receive(&get(id));
+        let (place, _) = server.accept().unwrap();
+        read(&mut server, place);
+        server.receive(&reset(id, 8));
+        server.leave(place);
+    }
+    assert!(server.end().is_none());
+    for id in (201..).step_by(2).take(21) {
+        server.receive(&[get(id), reset(id, 8)].concat());
+    }
+    assert_eq!(sent(&mut server), ["GOAWAY 241 ENHANCE_YOUR_CALM"]);
+}
