@@ -9,7 +9,7 @@
 //! * [`client`], [`server`]: the two sides of an HTTP/2 connection.
 //! * [`stream`]: a stream as a [`Conn`](polygraph_link::Conn).
 //! * [`fault`]: why streams and connections end early.
-//! * [`literals`]: integers, strings and the Huffman code, which HPACK and QPACK share.
+//! * [`literals`], [`name_index`]: integers, strings and the Huffman code, and the search for names, which HPACK and QPACK share.
 //! * [`settings`], [`traffic`]: what the sides announce, and the bytes that they count.
 //! * `session`, `driver`, `relay`, `below`, `buffers`, [`alarm`], [`deadlines`]: what is between a stream and its connection.
 //!
@@ -38,6 +38,7 @@ pub mod fault;
 pub mod http2;
 pub mod literals;
 pub mod message;
+pub mod name_index;
 mod relay;
 pub mod server;
 mod session;

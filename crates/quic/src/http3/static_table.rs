@@ -1,6 +1,6 @@
 //! The static table of QPACK (RFC 9204, appendix A).
 
-use std::sync::LazyLock;
+use polygraph_multiplex::name_index::NameIndex;
 
 /// The entries: names and values.
 pub const ENTRIES: [(&str, &str); 99] = [
@@ -105,17 +105,18 @@ pub const ENTRIES: [(&str, &str); 99] = [
     ("x-frame-options", "sameorigin"),
 ];
 
-/// The longest name among the entries.
-const LONGEST: usize = 32;
-
-/// The entries by the length of their names, in order.
-static BY_LENGTH: LazyLock<[Vec<u8>; LONGEST + 1]> = LazyLock::new(|| {
-    let mut lists = [const { Vec::new() }; LONGEST + 1];
-    for (index, (name, _)) in ENTRIES.iter().enumerate() {
-        lists[name.len()].push(index as u8);
-    }
-    lists
-});
+static INDEX: NameIndex = {
+    const NAMES: [&str; ENTRIES.len()] = {
+        let mut names = [""; ENTRIES.len()];
+        let mut at = 0;
+        while at < names.len() {
+            names[at] = ENTRIES[at].0;
+            at += 1;
+        }
+        names
+    };
+    NameIndex::new(&NAMES)
+};
 
 /// An entry that serves to encode a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,14 +130,11 @@ pub enum Found {
 /// The entry for a field with this name, in any case, and value.
 pub fn find(name: &str, value: &[u8]) -> Option<Found> {
     let mut first = None;
-    for &index in BY_LENGTH.get(name.len())? {
-        let (known, of_entry) = ENTRIES[usize::from(index)];
-        if known.eq_ignore_ascii_case(name) {
-            if of_entry.as_bytes() == value {
-                return Some(Found::Field(index));
-            }
-            first.get_or_insert(Found::Name(index));
+    for index in INDEX.find(name) {
+        if ENTRIES[index].1.as_bytes() == value {
+            return Some(Found::Field(index as u8));
         }
+        first.get_or_insert(Found::Name(index as u8));
     }
     first
 }
@@ -154,7 +152,6 @@ mod tests {
         assert_eq!(find("accept", b"text/css"), Some(Found::Name(29)));
         assert_eq!(find("x-xact", b""), None);
         assert_eq!(find(&"x".repeat(99), b""), None);
-        assert_eq!(ENTRIES.iter().map(|(name, _)| name.len()).max(), Some(LONGEST));
     }
 
     /// Some positions of the standard, which shift if an entry is missing.

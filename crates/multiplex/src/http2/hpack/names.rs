@@ -1,8 +1,7 @@
 //! Field names that the encoder looks up at once.
 
-use polygraph_wire::head::is_same_name;
-
 use super::static_table::ENTRIES;
+use crate::name_index::NameIndex;
 
 /// What is known about a field name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,43 +98,24 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
     same_length
 }
 
-/// Where a search begins: the length, and the first and last letters, tell most names from each other.
-const fn place(name: &[u8]) -> usize {
-    let [first, .., last] = name else { return 0 };
-    // Capital letters differ from small ones in this bit.
-    let (first, last) = (*first as usize | 0x20, *last as usize | 0x20);
-    (name.len() * 23 + first * 5 + last * 11) % SLOTS
-}
-
-const SLOTS: usize = 256;
-
-/// For each place, a number in [`NAMES`] plus 1, or 0. A name is at its place or behind it, without a gap between.
-static BY_PLACE: [u8; SLOTS] = {
-    let mut slots = [0; SLOTS];
-    let mut number = 0;
-    while number < COUNT {
-        let mut at = place(NAMES[number].text.as_bytes());
-        while slots[at] != 0 {
-            at = (at + 1) % SLOTS;
-        }
-        slots[at] = number as u8 + 1;
-        number += 1;
-    }
-    slots
-};
-
 static ALL: [Name; COUNT] = NAMES;
+
+static INDEX: NameIndex = {
+    const TEXTS: [&str; COUNT] = {
+        let mut texts = [""; COUNT];
+        let mut at = 0;
+        while at < COUNT {
+            texts[at] = NAMES[at].text;
+            at += 1;
+        }
+        texts
+    };
+    NameIndex::new(&TEXTS)
+};
 
 /// What is known about a field name, in any case. Names of pseudo-header fields are not known.
 pub fn find(name: &str) -> Option<&'static Name> {
-    let mut at = place(name.as_bytes());
-    while let Some(number) = usize::from(BY_PLACE[at]).checked_sub(1) {
-        if is_same_name(ALL[number].text.as_bytes(), name.as_bytes()) {
-            return Some(&ALL[number]);
-        }
-        at = (at + 1) % SLOTS;
-    }
-    None
+    INDEX.find(name).next().map(|number| &ALL[number])
 }
 
 #[cfg(test)]
@@ -162,7 +142,6 @@ mod tests {
 
     #[test]
     fn searches_are_short() {
-        let longest = BY_PLACE.split(|slot| *slot == 0).map(<[u8]>::len).max();
-        assert!(longest <= Some(12), "{longest:?}");
+        assert!(INDEX.longest() <= 12, "{}", INDEX.longest());
     }
 }
