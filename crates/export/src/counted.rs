@@ -1,5 +1,7 @@
 //! Tables of statistics: over time, by figure, by bin.
 
+use std::sync::{Arc, LazyLock};
+
 use polygraph_report::facts::SideFacts;
 use polygraph_report::figures::{self, Figure, Unit};
 use polygraph_report::lx::scope;
@@ -112,12 +114,11 @@ fn cell(figure: &Figure, value: Option<f64>) -> CellValue {
 }
 
 /// The figures that intervals have as columns.
-fn interval_figures() -> impl Iterator<Item = &'static Figure> {
-    COLUMNS.iter().filter_map(|name| figures::find(name))
-}
+static INTERVAL_FIGURES: LazyLock<Vec<&Figure>> =
+    LazyLock::new(|| COLUMNS.iter().filter_map(|name| figures::find(name)).collect());
 
 pub fn intervals() -> Table {
-    let names: Vec<String> = interval_figures().map(|figure| column_name(&figure.name)).collect();
+    let names: Vec<String> = INTERVAL_FIGURES.iter().map(|figure| column_name(&figure.name)).collect();
     let first = [
         LOG,
         ("side", "", "client or server", TEXT),
@@ -129,7 +130,7 @@ pub fn intervals() -> Table {
         ("cpu", "s", "processor time of all event loops", FLOAT),
         ("clock_step", "ms", "step of the time-of-day clock", FLOAT),
     ];
-    let columns = names.iter().zip(interval_figures()).map(|(name, figure)| declared(name, figure));
+    let columns = names.iter().zip(&*INTERVAL_FIGURES).map(|(name, figure)| declared(name, figure));
     Table::new("intervals", "an interval of a log", first.into_iter().chain(columns))
 }
 
@@ -152,9 +153,11 @@ pub fn add_interval(
         (interval.clock_step_ns as f64 * 1e-6).into(),
     ];
     let scope = Scope::of_interval(interval);
-    let values = figures::extract(interval_figures(), &scope);
+    let values = figures::extract(INTERVAL_FIGURES.iter().copied(), &scope);
     table.push(
-        first.into_iter().chain(interval_figures().zip(values).map(|(figure, value)| cell(figure, value))),
+        first
+            .into_iter()
+            .chain(INTERVAL_FIGURES.iter().zip(values).map(|(figure, value)| cell(figure, value))),
     )
 }
 
@@ -241,13 +244,16 @@ pub fn add_histograms(
     // The bins of all phases are the sums of the bins of single phases.
     let Some(phase) = phase else { return Ok(()) };
     let of_run = figures::of_run(contents, &scope.block.statuses());
+    let (side, phase): (Arc<str>, Arc<str>) = (side.name().into(), phase.as_str().into());
     for distribution in figures::distributions().iter().chain(of_run.distributions()) {
+        let (name, unit): (Arc<str>, Arc<str>) =
+            (distribution.name.as_str().into(), distribution.unit.word().into());
         for (first, last, count) in distribution.of(scope).bins() {
             table.push([
-                side.name().into(),
-                phase.as_str().into(),
-                distribution.name.as_str().into(),
-                distribution.unit.word().into(),
+                (&side).into(),
+                (&phase).into(),
+                (&name).into(),
+                (&unit).into(),
                 (first as f64 * distribution.scale).into(),
                 (last as f64 * distribution.scale).into(),
                 count.into(),

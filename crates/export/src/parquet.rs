@@ -91,7 +91,7 @@ fn write_cells(cells: &ColumnCells, out: &mut SerializedColumnWriter<'_>) -> Res
         }
         ColumnCells::Text(cells) => {
             let (levels, values) = split(cells);
-            let values: Vec<ByteArray> = values.iter().map(|text| ByteArray::from(text.as_str())).collect();
+            let values: Vec<ByteArray> = values.iter().map(|text| ByteArray::from(&**text)).collect();
             out.typed::<ByteArrayType>().write_batch(&values, Some(&levels), None)
         }
     }

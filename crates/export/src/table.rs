@@ -1,5 +1,7 @@
 //! Tables with typed columns.
 
+use std::sync::Arc;
+
 use serde_json::{Map, json};
 
 /// A cell.
@@ -11,8 +13,8 @@ pub enum CellValue {
     Float(Option<f64>),
     /// Yes or no.
     Bool(Option<bool>),
-    /// A text.
-    Text(Option<String>),
+    /// A text; many rows have the same.
+    Text(Option<Arc<str>>),
     /// A time of day in microseconds since 1970, UTC.
     Time(Option<i64>),
 }
@@ -36,9 +38,10 @@ from! {
     Option<f64> => CellValue::Float,
     bool => |value| CellValue::Bool(Some(value)),
     Option<bool> => CellValue::Bool,
-    String => |value| CellValue::Text(Some(value)),
-    &str => |value: &str| CellValue::Text(Some(value.to_owned())),
-    Option<String> => CellValue::Text,
+    String => |value: String| CellValue::Text(Some(value.into())),
+    &str => |value: &str| CellValue::Text(Some(value.into())),
+    &Arc<str> => |value: &Arc<str>| CellValue::Text(Some(Arc::clone(value))),
+    Option<String> => |value: Option<String>| CellValue::Text(value.map(Into::into)),
 }
 
 /// The cells of a column; `None` is undefined or unknown.
@@ -51,7 +54,7 @@ pub enum ColumnCells {
     /// Yes or no.
     Bool(Vec<Option<bool>>),
     /// Cells with text.
-    Text(Vec<Option<String>>),
+    Text(Vec<Option<Arc<str>>>),
     /// Times of day in microseconds since 1970, UTC.
     Time(Vec<Option<i64>>),
 }

@@ -235,7 +235,7 @@ pub fn add_error_sample(
         kind.name().into(),
         detail.into(),
     ];
-    let known = FACTS.iter().map(|(name, ..)| CellValue::Text(known(name)));
+    let known = FACTS.iter().map(|(name, ..)| CellValue::from(known(name)));
     table.push(first.into_iter().chain(known).chain([serde_json::Value::Object(others).to_string().into()]))
 }
 

@@ -1,5 +1,6 @@
 //! Writing tables to files.
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use polygraph_report::text::harmless_cell;
 use serde_json::{Map, Value, json};
 
 use crate::parquet::ParquetFile;
-use crate::table::{CellValue, Table};
+use crate::table::{CellValue, ColumnCells, Table};
 
 /// Formats of table files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,6 +71,9 @@ pub enum ExportError {
 /// Maximum number of rows of a table in memory, and of a row group of a Parquet file.
 pub(crate) const MAX_ROWS: usize = 8192;
 
+/// Bytes that are written to a CSV file at once.
+const CSV_BUFFER: usize = 64 << 10;
+
 /// A table that is written part by part: rows are in memory until there are [`MAX_ROWS`] of them.
 pub(crate) struct TableFile {
     table: Table,
@@ -98,7 +102,7 @@ impl TableFile {
                 Out::Parquet(created.map_err(|source| ExportError::Parquet { path: path.clone(), source })?)
             }
             Format::Csv => {
-                let mut out = ::csv::Writer::from_writer(file);
+                let mut out = ::csv::WriterBuilder::new().buffer_capacity(CSV_BUFFER).from_writer(file);
                 let names = table.columns.iter().map(|column| harmless_cell(&column.name).into_owned());
                 out.write_record(names).map_err(|e| io_error(&path)(e.into()))?;
                 Out::Csv(Box::new(out))
@@ -165,14 +169,23 @@ fn time(us: i64) -> String {
 }
 
 fn csv(table: &Table, out: &mut ::csv::Writer<File>) -> io::Result<()> {
+    let mut text = String::new();
     for row in 0..table.rows() {
-        out.write_record(table.columns.iter().map(|column| match column.cells.at(row) {
-            CellValue::Int(value) => value.map_or_else(String::new, |value| value.to_string()),
-            CellValue::Float(value) => value.map_or_else(String::new, |value| value.to_string()),
-            CellValue::Bool(value) => value.map_or_else(String::new, |value| value.to_string()),
-            CellValue::Text(value) => harmless_cell(&value.unwrap_or_default()).into_owned(),
-            CellValue::Time(value) => value.map_or_else(String::new, time),
-        }))?;
+        for column in &table.columns {
+            text.clear();
+            let written = match &column.cells {
+                ColumnCells::Int(cells) => cells[row].map(|value| write!(text, "{value}")),
+                ColumnCells::Float(cells) => cells[row].map(|value| write!(text, "{value}")),
+                ColumnCells::Bool(cells) => cells[row].map(|value| write!(text, "{value}")),
+                ColumnCells::Text(cells) => {
+                    cells[row].as_deref().map(|value| text.write_str(&harmless_cell(value)))
+                }
+                ColumnCells::Time(cells) => cells[row].map(|value| text.write_str(&time(value))),
+            };
+            written.transpose().map_err(io::Error::other)?;
+            out.write_field(&text)?;
+        }
+        out.write_record(None::<&[u8]>)?;
     }
     Ok(())
 }
@@ -183,7 +196,7 @@ fn json_lines(table: &Table, out: &mut impl Write) -> io::Result<()> {
             CellValue::Int(value) => json!(value),
             CellValue::Float(value) => json!(value),
             CellValue::Bool(value) => json!(value),
-            CellValue::Text(value) => json!(value),
+            CellValue::Text(value) => json!(value.as_deref()),
             CellValue::Time(value) => json!(value.map(time)),
         };
         let object: Map<_, _> =

@@ -81,7 +81,7 @@ impl Unit {
 }
 
 type ComputeOne = Box<dyn Fn(&Scope) -> Option<f64> + Send + Sync>;
-type ValuesOf = Arc<dyn Fn(&Scope) -> Values + Send + Sync>;
+type ValuesOf = Arc<dyn for<'a> Fn(&'a Scope) -> Values<'a> + Send + Sync>;
 
 enum Compute {
     One(ComputeOne),
@@ -196,7 +196,7 @@ impl TableEntry<'_> {
 /// Values of figures in a scope, in their order. This is much faster than computing single figures, because
 /// neighbouring figures are statistics of the same values.
 pub fn extract<'a>(figures: impl IntoIterator<Item = &'a Figure>, scope: &Scope) -> Vec<Option<f64>> {
-    let mut last: Option<(&ValuesOf, Values)> = None;
+    let mut last: Option<(&ValuesOf, Values<'_>)> = None;
     let mut value = |figure: &'a Figure| {
         let (pick, statistic, scale) = match &figure.compute {
             Compute::One(compute) => return compute(scope),
@@ -229,7 +229,7 @@ pub struct Distribution {
 
 impl Distribution {
     /// The values in a scope, in the unit of the log.
-    pub fn of(&self, scope: &Scope) -> Values {
+    pub fn of<'a>(&self, scope: &'a Scope) -> Values<'a> {
         (self.pick)(scope)
     }
 

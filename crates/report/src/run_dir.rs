@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::facts::RunFacts;
 use crate::fold::{FileError, FoldError, fold, fold_files};
+use crate::parallel;
 use crate::source::LogSource;
 
 /// Why a run cannot be read.
@@ -77,6 +78,16 @@ impl WholeRun {
             |path: &PathBuf| -> Result<Box<dyn LogSource>, LogError> { Ok(Box::new(LogFile::open(path)?)) };
         let logs = logs_at(path)?.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         Ok(WholeRun { run: Run::of(path, fold(&logs)?), logs })
+    }
+}
+
+impl WholeRun {
+    /// Reads all these runs, as many at a time as the host has processors.
+    ///
+    /// # Errors
+    /// As [`WholeRun::open`], for the first of them that cannot be read.
+    pub fn open_all(paths: &[&Path]) -> Result<Vec<WholeRun>, RunError> {
+        parallel::map(paths, |path| WholeRun::open(path)).into_iter().collect()
     }
 }
 

@@ -1,5 +1,6 @@
 //! The data from which figures are computed: everything that some processes counted over some time.
 
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use polygraph_stats::{Block, ClassStats, Histogram, Interval, PackedBlock, PlannedPhase};
@@ -199,10 +200,13 @@ impl Scope {
         &self,
         classes: &[polygraph_stats::Class],
         pick: impl Fn(&ClassStats) -> &Histogram,
-    ) -> Histogram {
+    ) -> Cow<'_, Histogram> {
+        if let [class] = classes {
+            return Cow::Borrowed(pick(self.block.class(*class)));
+        }
         let mut hist = Histogram::new();
         classes.iter().for_each(|&class| hist.merge(pick(self.block.class(class))));
-        hist
+        Cow::Owned(hist)
     }
 }
 

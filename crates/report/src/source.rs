@@ -10,7 +10,7 @@ use polygraph_stats::{Header, LogFile, LogFileReader, NextRecord, Record, Side};
 use crate::log::Log;
 
 /// A log whose records can be read several times: in memory ([`Log`]) or on disk ([`LogFile`]).
-pub trait LogSource: Debug + Sync {
+pub trait LogSource: Debug + Send + Sync {
     /// Name for people, usually the path.
     fn name(&self) -> &str;
 

@@ -97,16 +97,16 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
 
     /// Converts the bins to an array and returns the counters.
     fn array(&mut self) -> &mut Vec<u32> {
+        let mut counts = Vec::new();
         let counts = match &mut self.bins {
             Bins::Array(_) => None,
             Bins::Used(used) => {
-                let mut counts = Vec::new();
+                Self::make_room(&mut counts, used.last().map(|&(bin, _)| bin));
                 used.iter().for_each(|&(bin, n)| add(&mut counts, Self::index_of(bin), n));
                 Some(counts)
             }
             Bins::Packed(packed) => {
-                let mut counts = Vec::new();
-                Self::add_packed(&mut counts, packed);
+                Self::add_packed(&mut counts, packed, self.summary.max());
                 Some(counts)
             }
         };
@@ -119,11 +119,25 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
         }
     }
 
-    /// Adds packed bins to an array of counters.
-    fn add_packed(counts: &mut Vec<u32>, packed: &PackedBins) {
+    /// Makes an array long enough for values up to `max`. An array that grew bin by bin would be copied again and again.
+    fn make_room(counts: &mut Vec<u32>, max: Option<u64>) {
+        let needed = max.map_or(0, |max| Self::index_of(max) + 1);
+        if needed > counts.len() {
+            counts.reserve_exact(needed - counts.len());
+            counts.resize(needed, 0);
+        }
+    }
+
+    /// Adds packed bins, the last of which should be that of `max`, to an array of counters.
+    fn add_packed(counts: &mut Vec<u32>, packed: &PackedBins, max: Option<u64>) {
+        Self::make_room(counts, max);
         let last = Self::index_of(HIGHEST);
-        // A damaged log may name any bin.
-        packed.iter().take_while(|(index, _)| *index <= last).for_each(|(index, n)| add(counts, index, n));
+        packed.each(|index, n| {
+            // A damaged log may name any bin.
+            if index <= last {
+                add(counts, index, n);
+            }
+        });
     }
 
     /// Converts packed bins to a form that values can be added to.
@@ -197,7 +211,7 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
         }
         match &other.bins {
             Bins::Used(used) => self.merge_used(used),
-            Bins::Packed(packed) => self.merge_packed(packed),
+            Bins::Packed(packed) => self.merge_packed(packed, other.max()),
             Bins::Array(theirs) => {
                 let ours = self.array();
                 ours.resize(ours.len().max(theirs.len()), 0);
@@ -217,11 +231,11 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
     }
 
     /// Adds packed bins. Reports of long runs spend most of their time here.
-    fn merge_packed(&mut self, packed: &PackedBins) {
+    fn merge_packed(&mut self, packed: &PackedBins, max: Option<u64>) {
         if packed.most() <= FEW && !matches!(self.bins, Bins::Array(_)) {
             return packed.iter().for_each(|(index, n)| self.count_in_bin(Self::bin_at(index), n));
         }
-        Self::add_packed(self.array(), packed);
+        Self::add_packed(self.array(), packed, max);
     }
 
     /// Smallest and largest value since the last call; the first is larger than the second if there were no values.

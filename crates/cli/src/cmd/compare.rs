@@ -70,7 +70,7 @@ fn confidence(text: &str) -> Result<f64, String> {
 
 /// Compares runs.
 pub fn run(args: Args) -> Done {
-    let groups = args.runs.iter().map(|text| group(text)).collect::<Result<Vec<_>, _>>()?;
+    let groups = groups(&args.runs)?;
     let mut objects = args.objects.clone();
     let mut phases = args.phases.clone();
     demand(&args.fail_on, &mut objects, &mut phases)?;
@@ -131,21 +131,29 @@ fn demand(
     Ok(())
 }
 
-/// Reads `[NAME=]RUN[,RUN...]`. If the whole text is an existing path, commas and `=` are part of it.
-fn group(text: &str) -> Result<RunGroup, Failure> {
+/// Reads arguments of the form `[NAME=]RUN[,RUN...]`, and the runs they name.
+fn groups(texts: &[String]) -> Result<Vec<RunGroup>, Failure> {
+    let named: Vec<(Option<&str>, Vec<&Path>)> = texts.iter().map(|text| names(text)).collect();
+    let paths: Vec<&Path> = named.iter().flat_map(|(_, paths)| paths).copied().collect();
+    let mut runs = WholeRun::open_all(&paths).map_err(Failure::data)?.into_iter();
+    let group = |(name, paths): (Option<&str>, Vec<&Path>)| {
+        let runs: Vec<WholeRun> = runs.by_ref().take(paths.len()).collect();
+        let joined = || runs.iter().map(|run| run.name()).collect::<Vec<_>>().join("+");
+        RunGroup { name: name.map_or_else(joined, str::to_owned), runs }
+    };
+    Ok(named.into_iter().map(group).collect())
+}
+
+/// The name and the paths in `[NAME=]RUN[,RUN...]`. If the whole text is an existing path, commas and `=` are part of it.
+fn names(text: &str) -> (Option<&str>, Vec<&Path>) {
     let exists = |text: &str| Path::new(text).exists();
     let (name, paths) = match text.split_once('=') {
         Some((name, paths)) if !exists(text) && !name.is_empty() => (Some(name), paths),
         _ => (None, text),
     };
-    let paths: Vec<&str> = if exists(paths) { vec![paths] } else { paths.split(',').collect() };
-    let runs = paths
-        .iter()
-        .map(|path| WholeRun::open(Path::new(path)).map_err(Failure::data))
-        .collect::<Result<Vec<_>, _>>()?;
-    let name =
-        name.map_or_else(|| runs.iter().map(|run| run.name()).collect::<Vec<_>>().join("+"), str::to_owned);
-    Ok(RunGroup { name, runs })
+    let paths =
+        if exists(paths) { vec![Path::new(paths)] } else { paths.split(',').map(Path::new).collect() };
+    (name, paths)
 }
 
 fn write(path: &Path, comparison: &Comparison<'_>) -> Result<(), Failure> {

@@ -145,13 +145,13 @@ fn load(t: &mut FigureTable) {
     authentication steps (see rep.rptm)",
         Ms,
         1e-3,
-        |s| s.rptm_us().clone(),
+        |s| s.rptm_us(),
     );
     t.add_histogram("baseline.due_rptm", "response time from the scheduled start", Ms, 1e-3, |s| {
-        s.due_rptm_us().clone()
+        s.due_rptm_us()
     });
     t.add_histogram("baseline.req.size", "request size of successful transactions", Bytes, 1.0, |s| {
-        s.block.req_size.clone()
+        &s.block.req_size
     });
     t.add_histogram(
         "baseline.rep.size",
@@ -159,7 +159,7 @@ fn load(t: &mut FigureTable) {
     authentication steps (see rep.size)",
         Bytes,
         1.0,
-        |s| s.sizes().clone(),
+        |s| s.sizes(),
     );
     detail::exchanges(t);
     t.add_time_and_size(
@@ -253,10 +253,8 @@ fn levels(t: &mut FigureTable) {
     t.add_level("conn.open", "open connections", |block| &block.conns);
     t.add_level("conn.estb", "established connections", |block| &block.established);
     t.add_level("conn.idle", "connections without a transaction", |block| &block.idle);
-    t.add_histogram("conn.ttl", "lifetime of closed connections", Ms, 1e-3, |s| s.block.conn_ttl_us.clone());
-    t.add_histogram("conn.use", "transactions per closed connection", Things, 1.0, |s| {
-        s.block.conn_uses.clone()
-    });
+    t.add_histogram("conn.ttl", "lifetime of closed connections", Ms, 1e-3, |s| &s.block.conn_ttl_us);
+    t.add_histogram("conn.use", "transactions per closed connection", Things, 1.0, |s| &s.block.conn_uses);
 }
 
 /// Errors by class.
@@ -296,7 +294,7 @@ fn health(t: &mut FigureTable) {
         "lateness of starts (clients) or of the ends of think times (servers): actual minus scheduled time",
         Ms,
         1e-3,
-        |s| s.block.late_us.clone(),
+        |s| &s.block.late_us,
     );
     t.add_figure(
         "cpu.busiest.share",

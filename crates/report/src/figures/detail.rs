@@ -1,6 +1,8 @@
 //! Breakdowns: exchanges of a transaction, authentication, times at which bytes were sent and received, choice of objects and
 //! ranges.
 
+use std::borrow::Cow;
+
 use polygraph_stats::{AuthScheme, Class, ClassStats, CoarseHistogram, Histogram};
 
 use super::Unit;
@@ -8,49 +10,68 @@ use super::table::FigureTable;
 use crate::scope::Scope;
 
 /// A histogram over some classes and all authentication steps.
-pub(super) fn with_steps(scope: &Scope, classes: &[Class], pick: fn(&ClassStats) -> &Histogram) -> Histogram {
+pub(super) fn with_steps<'s>(
+    scope: &'s Scope,
+    classes: &[Class],
+    pick: fn(&ClassStats) -> &Histogram,
+) -> Cow<'s, Histogram> {
     let mut all = scope.over(classes, pick);
-    scope.block.auth_steps.iter().for_each(|steps| all.merge(pick(steps)));
+    let steps = scope.block.auth_steps.iter().map(pick).filter(|steps| steps.count() > 0);
+    steps.for_each(|steps| all.to_mut().merge(steps));
     all
 }
 
 /// Exchanges of a transaction, and transactions by their number.
 pub(super) fn exchanges(t: &mut FigureTable) {
     let what = "exchanges per transaction: more than one if it answered challenges";
-    t.add_histogram("baseline.exchanges", what, Unit::Things, 1.0, |s| {
+    t.add_computed_histogram("baseline.exchanges", what, Unit::Things, 1.0, |s| {
         let mut all = over_compounds(s, |compound| &compound.exchanges);
         let single = s.block.ok_count().saturating_sub(all.count());
         all.record_n(1, single);
-        all
+        Cow::Owned(all)
     });
     for scheme in AuthScheme::ALL {
         let name = format!("compound.auth.{}", scheme.name());
         let what = format!("transactions that answered challenges of scheme {}", scheme.name());
-        let of = move |s: &Scope| s.block.compounds[scheme as usize].clone();
+        let at = scheme as usize;
         t.add_histogram(
             &format!("{name}.rptm"),
             &format!("response time of {what}"),
             Unit::Ms,
             1e-3,
-            move |s| of(s).rptm_us,
+            move |s| &s.block.compounds[at].rptm_us,
         );
         let text = format!("bytes of all requests of {what}");
-        t.add_histogram(&format!("{name}.req.size"), &text, Unit::Bytes, 1.0, move |s| of(s).request_size);
+        t.add_histogram(&format!("{name}.req.size"), &text, Unit::Bytes, 1.0, move |s| {
+            &s.block.compounds[at].request_size
+        });
         let text = format!("bytes of the last reply to {what}");
-        t.add_histogram(&format!("{name}.rep.size"), &text, Unit::Bytes, 1.0, move |s| of(s).size);
+        t.add_histogram(&format!("{name}.rep.size"), &text, Unit::Bytes, 1.0, move |s| {
+            &s.block.compounds[at].size
+        });
         let text = format!("exchanges per transaction, for {what}");
-        t.add_histogram(&format!("{name}.exchanges"), &text, Unit::Things, 1.0, move |s| of(s).exchanges);
+        t.add_histogram(&format!("{name}.exchanges"), &text, Unit::Things, 1.0, move |s| {
+            &s.block.compounds[at].exchanges
+        });
     }
     let what = "transactions with a single exchange";
-    t.add_histogram("compound.not.rptm", &format!("response time of {what}"), Unit::Ms, 1e-3, |s| {
-        s.rptm_us().without(&over_compounds(s, |compound| &compound.rptm_us))
+    t.add_computed_histogram("compound.not.rptm", &format!("response time of {what}"), Unit::Ms, 1e-3, |s| {
+        Cow::Owned(s.rptm_us().without(&over_compounds(s, |compound| &compound.rptm_us)))
     });
-    t.add_histogram("compound.not.req.size", &format!("request size of {what}"), Unit::Bytes, 1.0, |s| {
-        s.block.req_size.without(&over_compounds(s, |compound| &compound.request_size))
-    });
-    t.add_histogram("compound.not.rep.size", &format!("reply size of {what}"), Unit::Bytes, 1.0, |s| {
-        s.sizes().without(&over_compounds(s, |compound| &compound.size))
-    });
+    t.add_computed_histogram(
+        "compound.not.req.size",
+        &format!("request size of {what}"),
+        Unit::Bytes,
+        1.0,
+        |s| Cow::Owned(s.block.req_size.without(&over_compounds(s, |compound| &compound.request_size))),
+    );
+    t.add_computed_histogram(
+        "compound.not.rep.size",
+        &format!("reply size of {what}"),
+        Unit::Bytes,
+        1.0,
+        |s| Cow::Owned(s.sizes().without(&over_compounds(s, |compound| &compound.size))),
+    );
 }
 
 fn over_compounds(
@@ -66,8 +87,12 @@ fn over_compounds(
 pub(super) fn authentication(t: &mut FigureTable) {
     t.start_section("Authentication");
     let what = "unsuccessful authentication steps: challenges, and refusals of intentionally wrong passwords";
-    let steps = |s: &Scope, pick| with_steps(s, &[Class::Authenticating], pick);
-    t.add_time_and_size("auth.ing", what, move |s| steps(s, |c| &c.rptm_us), move |s| steps(s, |c| &c.size));
+    t.add_time_and_size(
+        "auth.ing",
+        what,
+        |s| with_steps(s, &[Class::Authenticating], |c| &c.rptm_us),
+        |s| with_steps(s, &[Class::Authenticating], |c| &c.size),
+    );
     for scheme in AuthScheme::ALL {
         let what = format!("challenges of scheme {} that were answered", scheme.name());
         t.add_class_stats(&format!("auth.ing.{}", scheme.name()), &what, move |s| {
@@ -101,22 +126,22 @@ fn authenticated(scope: &Scope) -> ClassStats {
     all
 }
 
-type PickCoarse = fn(&Scope) -> CoarseHistogram;
+type PickCoarse = fn(&Scope) -> &CoarseHistogram;
 
 const LATENCY: [(&str, &str, PickCoarse); 4] = [
     ("last_req_byte_written", "clients: until the request header was written to the socket", |s| {
-        s.block.latency.last_request_byte_written_us.clone()
+        &s.block.latency.last_request_byte_written_us
     }),
     ("first_resp_byte_read", "clients: until the first bytes of the reply arrived", |s| {
-        s.block.latency.first_reply_byte_read_us.clone()
+        &s.block.latency.first_reply_byte_read_us
     }),
     ("last_req_byte_read", "servers: from the first byte of the request to its last", |s| {
-        s.block.latency.last_request_byte_read_us.clone()
+        &s.block.latency.last_request_byte_read_us
     }),
     (
         "first_resp_byte_written",
         "servers: until the first bytes of the reply were written to the socket",
-        |s| s.block.latency.first_reply_byte_written_us.clone(),
+        |s| &s.block.latency.first_reply_byte_written_us,
     ),
 ];
 
@@ -127,12 +152,8 @@ pub(super) fn latency(t: &mut FigureTable) {
         let text = format!("time since the start of basic transactions; {what}");
         t.add_histogram(name, &text, Unit::Ms, 1e-3, pick);
     }
-    t.add_histogram("so_read.size", "bytes per read from a socket", Unit::Bytes, 1.0, |s| {
-        s.block.reads.clone()
-    });
-    t.add_histogram("so_write.size", "bytes per write to a socket", Unit::Bytes, 1.0, |s| {
-        s.block.writes.clone()
-    });
+    t.add_histogram("so_read.size", "bytes per read from a socket", Unit::Bytes, 1.0, |s| &s.block.reads);
+    t.add_histogram("so_write.size", "bytes per write to a socket", Unit::Bytes, 1.0, |s| &s.block.writes);
 }
 
 /// How robots chose objects and ranges, and replies in their custom scope.
@@ -171,7 +192,7 @@ pub(super) fn choice(t: &mut FigureTable) {
         "ordinal number of a request among the requests for the same object: 1, 2, 3 and so on",
         Things,
         1.0,
-        |s| s.block.ordinals.clone(),
+        |s| &s.block.ordinals,
     );
     t.add_summary("range_gen.spec_size", "bytes of a requested range", Bytes, |s| {
         s.block.range_gen.spec_size
@@ -196,8 +217,8 @@ pub(super) fn choice(t: &mut FigureTable) {
     t.add_time_and_size(
         "custom.rep",
         what,
-        |s| s.block.custom.rptm_us.clone(),
-        |s| s.block.custom.size.clone(),
+        |s| Cow::Borrowed(&s.block.custom.rptm_us),
+        |s| Cow::Borrowed(&s.block.custom.size),
     );
     t.add_distribution_alias("custom.rptm", "custom.rep.rptm");
     t.add_distribution_alias("custom.size", "custom.rep.size");

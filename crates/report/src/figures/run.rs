@@ -1,10 +1,11 @@
 //! Figures whose names come from the logs: kinds of content, status codes.
 
-use polygraph_stats::{Breakdown, KindStats};
+use std::borrow::Cow;
+
+use polygraph_stats::{CoarseHistogram, KindStats};
 
 use super::table::FigureTable;
 use super::{Distribution, Figure, TableEntry, Unit, percent};
-use crate::scope::Scope;
 
 /// Figures that one run has in addition to those of every run.
 #[derive(Default)]
@@ -79,12 +80,20 @@ fn status(t: &mut FigureTable, code: u16, name: &str) {
     t.add_class_stats(&format!("{OF_STATUS}.{name}"), &what, move |s| s.block.by_status(code));
 }
 
+/// A histogram of a kind of content, which processes that do not use it lack.
+fn of_content(counted: Option<&CoarseHistogram>) -> Cow<'_, CoarseHistogram> {
+    counted.map_or_else(|| Cow::Owned(CoarseHistogram::default()), Cow::Borrowed)
+}
+
 fn content(t: &mut FigureTable, number: usize, name: &str) {
-    let replies =
-        move |s: &Scope| s.block.kinds.get(number).map_or_else(Breakdown::default, |k| k.replies.clone());
     let what = format!("successful transactions, content {name}");
     let prefix = format!("cont_type.{name}");
-    t.add_time_and_size(&prefix, &what, move |s| replies(s).rptm_us, move |s| replies(s).size);
+    t.add_time_and_size(
+        &prefix,
+        &what,
+        move |s| of_content(s.block.kinds.get(number).map(|kind| &kind.replies.rptm_us)),
+        move |s| of_content(s.block.kinds.get(number).map(|kind| &kind.replies.size)),
+    );
     let mut one = |leaf: &str, what: &str, compute: fn(&KindStats) -> Option<f64>| {
         let text = format!("{what}, content {name}");
         t.add_figure(&format!("{prefix}.{leaf}"), Unit::Percent, &text, move |s| {
@@ -101,21 +110,20 @@ fn content(t: &mut FigureTable, number: usize, name: &str) {
         percent(k.hits.count as f64, k.basic.count as f64)
     });
     one("hit.ratio.byte", "measured byte hit ratio", |k| percent(k.hits.bytes as f64, k.basic.bytes as f64));
-    let sent = move |s: &Scope| s.block.request_kinds.get(number).cloned().unwrap_or_default();
     let prefix = format!("req_cont_type.{name}");
     let what = format!("successful transactions whose request carried content {name}");
-    t.add_histogram(
+    t.add_computed_histogram(
         &format!("{prefix}.rptm"),
         &format!("response time of {what}"),
         Unit::Ms,
         1e-3,
-        move |s| sent(s).rptm_us,
+        move |s| of_content(s.block.request_kinds.get(number).map(|sent| &sent.rptm_us)),
     );
-    t.add_histogram(
+    t.add_computed_histogram(
         &format!("{prefix}.size"),
         &format!("request size of {what}"),
         Unit::Bytes,
         1.0,
-        move |s| sent(s).size,
+        move |s| of_content(s.block.request_kinds.get(number).map(|sent| &sent.size)),
     );
 }

@@ -1,5 +1,6 @@
 //! The builder of the table of figures.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use polygraph_stats::{Block, Class, ClassStats, CountAndBytes, Histogram, Level, SummaryStats};
@@ -121,19 +122,33 @@ impl FigureTable {
         self.add_distribution(prefix, &format!("{what} (same as {original})"), unit, scale, width, pick);
     }
 
-    /// Adds the figures of a histogram. Values are multiplied by `scale`; `unit` is the unit after that.
+    /// Adds the figures of a histogram that scopes have. Values are multiplied by `scale`; `unit` is the unit after that.
     pub(super) fn add_histogram<const DIGITS: u8>(
         &mut self,
         prefix: &str,
         what: &str,
         unit: Unit,
         scale: f64,
-        pick: impl Fn(&Scope) -> Histogram<DIGITS> + Send + Sync + 'static,
+        pick: impl for<'a> Fn(&'a Scope) -> &'a Histogram<DIGITS> + Send + Sync + 'static,
     ) where
-        Values: From<Histogram<DIGITS>>,
+        for<'a> Values<'a>: From<Cow<'a, Histogram<DIGITS>>>,
+    {
+        self.add_computed_histogram(prefix, what, unit, scale, move |scope| Cow::Borrowed(pick(scope)));
+    }
+
+    /// Adds the figures of a histogram that may have to be computed.
+    pub(super) fn add_computed_histogram<const DIGITS: u8>(
+        &mut self,
+        prefix: &str,
+        what: &str,
+        unit: Unit,
+        scale: f64,
+        pick: impl for<'a> Fn(&'a Scope) -> Cow<'a, Histogram<DIGITS>> + Send + Sync + 'static,
+    ) where
+        for<'a> Values<'a>: From<Cow<'a, Histogram<DIGITS>>>,
     {
         let width = if DIGITS == 1 { 6.0 } else { 0.1 };
-        self.add_distribution(prefix, what, unit, scale, width, Arc::new(move |scope| pick(scope).into()));
+        self.add_distribution(prefix, what, unit, scale, width, values_of(move |scope| pick(scope).into()));
     }
 
     fn add_distribution(
@@ -172,7 +187,7 @@ impl FigureTable {
         unit: Unit,
         pick: impl Fn(&Scope) -> SummaryStats + Send + Sync + 'static,
     ) {
-        let pick: ValuesOf = Arc::new(move |scope| Values::from(pick(scope)));
+        let pick = values_of(move |scope| Values::from(pick(scope)));
         self.add_aggregate(prefix, what, unit, 1.0, &pick);
     }
 
@@ -193,19 +208,19 @@ impl FigureTable {
         &mut self,
         prefix: &str,
         what: &str,
-        rptm_us: impl Fn(&Scope) -> Histogram<DIGITS> + Send + Sync + 'static,
-        size: impl Fn(&Scope) -> Histogram<DIGITS> + Send + Sync + 'static,
+        rptm_us: impl for<'a> Fn(&'a Scope) -> Cow<'a, Histogram<DIGITS>> + Send + Sync + 'static,
+        size: impl for<'a> Fn(&'a Scope) -> Cow<'a, Histogram<DIGITS>> + Send + Sync + 'static,
     ) where
-        Values: From<Histogram<DIGITS>>,
+        for<'a> Values<'a>: From<Cow<'a, Histogram<DIGITS>>>,
     {
-        self.add_histogram(
+        self.add_computed_histogram(
             &format!("{prefix}.rptm"),
             &format!("response time of {what}"),
             Unit::Ms,
             1e-3,
             rptm_us,
         );
-        self.add_histogram(
+        self.add_computed_histogram(
             &format!("{prefix}.size"),
             &format!("reply size of {what}"),
             Unit::Bytes,
@@ -235,15 +250,15 @@ impl FigureTable {
         self.add_time_and_size(
             prefix,
             what,
-            move |scope| pick(scope).rptm_us,
-            move |scope| sizes(scope).size,
+            move |scope| Cow::Owned(pick(scope).rptm_us),
+            move |scope| Cow::Owned(sizes(scope).size),
         );
     }
 
     /// Adds the response time of some classes from the scheduled start.
     pub(super) fn add_due_response_time(&mut self, prefix: &str, what: &str, classes: &'static [Class]) {
         let what = format!("response time from the scheduled start, {what}");
-        self.add_histogram(&format!("{prefix}.due_rptm"), &what, Unit::Ms, 1e-3, |scope| {
+        self.add_computed_histogram(&format!("{prefix}.due_rptm"), &what, Unit::Ms, 1e-3, |scope| {
             scope.over(classes, |stats| &stats.due_rptm_us)
         });
     }
@@ -290,4 +305,9 @@ impl FigureTable {
             move |scope| pick(&scope.block).peak,
         );
     }
+}
+
+/// Closures that return what they borrow need to be told so.
+fn values_of(pick: impl for<'a> Fn(&'a Scope) -> Values<'a> + Send + Sync + 'static) -> ValuesOf {
+    Arc::new(pick)
 }

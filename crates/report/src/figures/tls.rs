@@ -1,5 +1,7 @@
 //! Figures of TLS connections and of tunnels through proxies.
 
+use std::borrow::Cow;
+
 use polygraph_stats::tls::{CodeCounts, TlsStats};
 use polygraph_tls::names::{Version, alert_name, cipher_name, group_name};
 
@@ -33,32 +35,30 @@ pub(super) fn tls(t: &mut FigureTable) {
     t.add_time_and_size(
         "ssl",
         "transactions over TLS; the first one on a connection includes the set-up of the connection",
-        |s| s.block.tls.transactions.rptm_us.clone(),
-        |s| s.block.tls.transactions.size.clone(),
+        |s| Cow::Borrowed(&s.block.tls.transactions.rptm_us),
+        |s| Cow::Borrowed(&s.block.tls.transactions.size),
     );
     t.add_histogram(
         "ssl.ready_rptm",
         "response time of transactions over TLS without the set-up of connections",
         Ms,
         1e-3,
-        |s| s.block.tls.ready_rptm_us.clone(),
+        |s| &s.block.tls.ready_rptm_us,
     );
-    t.add_histogram("ssl.handshake.full", "time of full TLS handshakes", Ms, 1e-3, |s| {
-        s.block.tls.full_us.clone()
-    });
+    t.add_histogram("ssl.handshake.full", "time of full TLS handshakes", Ms, 1e-3, |s| &s.block.tls.full_us);
     t.add_histogram(
         "ssl.handshake.resumed",
         "time of TLS handshakes that resumed a session",
         Ms,
         1e-3,
-        |s| s.block.tls.resumed_us.clone(),
+        |s| &s.block.tls.resumed_us,
     );
     t.add_histogram(
         "ssl.handshake.early",
         "time of TLS handshakes that resumed a session and whose early data were accepted (0-RTT)",
         Ms,
         1e-3,
-        |s| s.block.tls.early_us.clone(),
+        |s| &s.block.tls.early_us,
     );
     let count = |pick: fn(&TlsStats) -> u64| move |s: &Scope| pick(&s.block.tls);
     t.add_count(
@@ -120,13 +120,13 @@ pub(super) fn tls(t: &mut FigureTable) {
     t.add_time_and_size(
         "connect",
         "successful CONNECT requests",
-        |s| s.block.tls.connects.rptm_us.clone(),
-        |s| s.block.tls.connects.size.clone(),
+        |s| Cow::Borrowed(&s.block.tls.connects.rptm_us),
+        |s| Cow::Borrowed(&s.block.tls.connects.size),
     );
     t.add_time_and_size(
         "tunneled",
         "transactions through tunnels of proxies",
-        |s| s.block.tls.tunneled.rptm_us.clone(),
-        |s| s.block.tls.tunneled.size.clone(),
+        |s| Cow::Borrowed(&s.block.tls.tunneled.rptm_us),
+        |s| Cow::Borrowed(&s.block.tls.tunneled.size),
     );
 }

@@ -1,5 +1,7 @@
 //! Figures of special transactions, and of connections, look-ups, cookies and verification.
 
+use std::borrow::Cow;
+
 use polygraph_stats::{Class, ClassStats, CloseKind, CountAndBytes, ErrorKind, HttpVersion, MissCause};
 
 use super::table::FigureTable;
@@ -56,14 +58,12 @@ pub(super) fn classes(t: &mut FigureTable) {
         }
     });
     t.add_histogram("page.rptm", "response time of complete pages", Unit::Ms, 1e-3, |s| {
-        s.block.pages.rptm_us.clone()
+        &s.block.pages.rptm_us
     });
     t.add_histogram("page.size", "size of complete pages: all their replies", Unit::Bytes, 1.0, |s| {
-        s.block.pages.size.clone()
+        &s.block.pages.size
     });
-    t.add_histogram("page.parts", "replies per complete page", Unit::Things, 1.0, |s| {
-        s.block.pages.parts.clone()
-    });
+    t.add_histogram("page.parts", "replies per complete page", Unit::Things, 1.0, |s| &s.block.pages.parts);
     for (name, what, pick) in VALIDATIONS {
         t.add_class_stats(name, what, pick);
     }
@@ -106,14 +106,14 @@ pub(super) fn misses(t: &mut FigureTable) {
         "time since the robots last transferred the object of a hit (not its Age header)",
         Ms,
         1.0,
-        |s| s.block.hit_since_transfer_ms.clone(),
+        |s| &s.block.hit_since_transfer_ms,
     );
     t.add_histogram(
         "missed.age",
         "time since the robots last transferred the object of a missed hit (not its Age header)",
         Ms,
         1.0,
-        |s| s.block.miss_since_transfer_ms.clone(),
+        |s| &s.block.miss_since_transfer_ms,
     );
     t.add_figure(
         "url.unique.count",
@@ -142,7 +142,7 @@ pub(super) fn exchange(t: &mut FigureTable) {
         |s| Some(s.block.reused as f64),
     );
     t.add_histogram("conn.pipeline.depth", "depth of pipelined connections", Things, 1.0, |s| {
-        s.block.pipeline_depth.clone()
+        &s.block.pipeline_depth
     });
     let columns = &["count", "%", "kind"];
     t.add_list(
@@ -166,18 +166,16 @@ pub(super) fn exchange(t: &mut FigureTable) {
         });
         let what = format!("transactions per connection closed {text}");
         t.add_histogram(&format!("conn_close.{name}.use"), &what, Things, 1.0, move |s| {
-            s.block.closes[kind as usize].uses.clone()
+            &s.block.closes[kind as usize].uses
         });
         let what = format!("lifetime of connections closed {text}");
         t.add_histogram(&format!("conn_close.{name}.ttl"), &what, Ms, 1e-3, move |s| {
-            s.block.closes[kind as usize].ttl_us.clone()
+            &s.block.closes[kind as usize].ttl_us
         });
     }
     versions(t);
     t.start_section("Name look-ups, cookies and 100 (Continue)");
-    t.add_histogram("100_continue", "time until 100 (Continue) arrived", Ms, 1e-3, |s| {
-        s.block.continue_us.clone()
-    });
+    t.add_histogram("100_continue", "time until 100 (Continue) arrived", Ms, 1e-3, |s| &s.block.continue_us);
     t.add_figure("dns.lookup.count", Count, "names that were looked up", |s| {
         Some(s.block.dns.lookups as f64)
     });
@@ -190,12 +188,12 @@ pub(super) fn exchange(t: &mut FigureTable) {
         "share of look-ups answered from the robots' own cache",
         |s| percent(s.block.dns.cache_hits as f64, s.block.dns.lookups as f64),
     );
-    t.add_histogram("dns.rptm", "response time of name servers", Ms, 1e-3, |s| s.block.dns.rptm_us.clone());
+    t.add_histogram("dns.rptm", "response time of name servers", Ms, 1e-3, |s| &s.block.dns.rptm_us);
     t.add_histogram("cookies.sent", "cookies per request that carried any", Things, 1.0, |s| {
-        s.block.cookies.sent.clone()
+        &s.block.cookies.sent
     });
     t.add_histogram("cookies.recv", "cookies per reply that carried any", Things, 1.0, |s| {
-        s.block.cookies.received.clone()
+        &s.block.cookies.received
     });
     t.add_figure("cookies.purged.fresh", Count, "cookies dropped for lack of space", |s| {
         Some(s.block.cookies.purged_fresh as f64)
@@ -213,8 +211,12 @@ pub(super) fn socks(t: &mut FigureTable) {
     use Unit::{Count, Ms, Percent};
     t.start_section("SOCKS");
     let what = "transactions through SOCKS proxies";
-    let of = |s: &Scope| s.block.socks.clone();
-    t.add_time_and_size("socks", what, move |s| of(s).transactions.rptm_us, move |s| of(s).transactions.size);
+    t.add_time_and_size(
+        "socks",
+        what,
+        |s| Cow::Borrowed(&s.block.socks.transactions.rptm_us),
+        |s| Cow::Borrowed(&s.block.socks.transactions.size),
+    );
     t.add_count_and_bytes("socks.hit", "hits through SOCKS proxies", |s| s.block.socks.hits);
     t.add_figure(
         "socks.hit.ratio",
@@ -223,7 +225,7 @@ pub(super) fn socks(t: &mut FigureTable) {
         |s| percent(s.block.socks.hits.count as f64, s.block.socks.transactions.size.count() as f64),
     );
     let what = "time until a SOCKS proxy had opened a connection, once the robot was connected to the proxy";
-    t.add_histogram("socks.open", what, Ms, 1e-3, |s| s.block.socks.opened_us.clone());
+    t.add_histogram("socks.open", what, Ms, 1e-3, |s| &s.block.socks.opened_us);
     t.add_figure(
         "socks.password.count",
         Count,
@@ -240,10 +242,10 @@ pub(super) fn kerberos(t: &mut FigureTable) {
     use Unit::{Count, Ms};
     t.start_section("Kerberos");
     let what = "time of a login: all messages until a robot has a ticket-granting ticket, and the key of its password";
-    t.add_histogram("kerberos.login", what, Ms, 1e-3, |s| s.block.kerberos.login_us.clone());
+    t.add_histogram("kerberos.login", what, Ms, 1e-3, |s| &s.block.kerberos.login_us);
     let what =
         "time until a robot has the ticket for a proxy or server, once it has a ticket-granting ticket";
-    t.add_histogram("kerberos.ticket", what, Ms, 1e-3, |s| s.block.kerberos.ticket_us.clone());
+    t.add_histogram("kerberos.ticket", what, Ms, 1e-3, |s| &s.block.kerberos.ticket_us);
     t.add_figure("kerberos.failed.count", Count, "logins and requests for tickets that failed", |s| {
         Some(s.block.kerberos.failed as f64)
     });
@@ -259,13 +261,13 @@ pub(super) fn kerberos(t: &mut FigureTable) {
 fn versions(t: &mut FigureTable) {
     t.start_section("HTTP versions and streams");
     for version in HttpVersion::ALL {
-        let pick = move |s: &Scope| s.block.versions[version as usize].clone();
+        let at = version as usize;
         let what = format!("transactions over {}", version.title());
         t.add_time_and_size(
             &format!("version.{}", version.word()),
             &what,
-            move |s| pick(s).rptm_us,
-            move |s| pick(s).size,
+            move |s| Cow::Borrowed(&s.block.versions[at].rptm_us),
+            move |s| Cow::Borrowed(&s.block.versions[at].size),
         );
     }
     t.add_histogram(
@@ -273,10 +275,10 @@ fn versions(t: &mut FigureTable) {
         "streams of the connection that are open when another one is opened, itself included",
         Unit::Things,
         1.0,
-        |s| s.block.streams.concurrent.clone(),
+        |s| &s.block.streams.concurrent,
     );
     t.add_histogram("streams.per_conn", "streams per closed connection", Unit::Things, 1.0, |s| {
-        s.block.streams.per_connection.clone()
+        &s.block.streams.per_connection
     });
     let bytes: [(&str, &str, PickCount); 4] = [
         ("streams.sent.bytes", "all bytes sent on multiplexed connections", |s| s.block.streams.sent),

@@ -1,21 +1,23 @@
 //! Statistics of many values: count, sum, extremes and distribution.
 
+use std::borrow::Cow;
+
 use polygraph_stats::{CoarseHistogram, Histogram, SummaryStats};
 
 /// Many values: count, sum, extremes, and how many lie in each bin. Without bins there are no percentiles.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Values {
+pub struct Values<'a> {
     summary: SummaryStats,
-    bins: ValueBins,
+    bins: ValueBins<'a>,
 }
 
 /// Bins of either width. They are listed only on demand, because most figures are facts that the summary knows.
 #[derive(Clone, Debug, Default, PartialEq)]
-enum ValueBins {
+enum ValueBins<'a> {
     #[default]
     None,
-    Narrow(Histogram),
-    Wide(CoarseHistogram),
+    Narrow(Cow<'a, Histogram>),
+    Wide(Cow<'a, CoarseHistogram>),
 }
 
 /// A line of a printed distribution: several neighbouring bins.
@@ -31,25 +33,25 @@ pub struct BinRow {
     pub count: u64,
 }
 
-impl From<Histogram> for Values {
-    fn from(histogram: Histogram) -> Values {
+impl<'a> From<Cow<'a, Histogram>> for Values<'a> {
+    fn from(histogram: Cow<'a, Histogram>) -> Values<'a> {
         Values { summary: histogram.summary(), bins: ValueBins::Narrow(histogram) }
     }
 }
 
-impl From<CoarseHistogram> for Values {
-    fn from(histogram: CoarseHistogram) -> Values {
+impl<'a> From<Cow<'a, CoarseHistogram>> for Values<'a> {
+    fn from(histogram: Cow<'a, CoarseHistogram>) -> Values<'a> {
         Values { summary: histogram.summary(), bins: ValueBins::Wide(histogram) }
     }
 }
 
-impl From<SummaryStats> for Values {
-    fn from(summary: SummaryStats) -> Values {
+impl From<SummaryStats> for Values<'_> {
+    fn from(summary: SummaryStats) -> Self {
         Values { summary, bins: ValueBins::None }
     }
 }
 
-impl Values {
+impl Values<'_> {
     /// Count, sum, extremes.
     pub fn summary(&self) -> &SummaryStats {
         &self.summary
@@ -105,7 +107,7 @@ pub(super) enum Statistic {
 
 impl Statistic {
     /// The fact, in the unit that the `scale` leads to.
-    pub(super) fn of(self, values: &Values, scale: f64) -> Option<f64> {
+    pub(super) fn of(self, values: &Values<'_>, scale: f64) -> Option<f64> {
         let summary = &values.summary;
         match self {
             Statistic::Count => Some(summary.count as f64),
@@ -129,7 +131,7 @@ mod tests {
         let mut hist = Histogram::new();
         (0..1000).for_each(|value| hist.record(value));
         hist.record_n(5_000, 1000);
-        let values = Values::from(hist);
+        let values = Values::from(Cow::<Histogram>::Owned(hist));
         let rows = values.rows(0.01);
         // Twenty values are a hundredth.
         assert_eq!(rows[0], BinRow { bin: 0, first: 0, last: 19, count: 20 });
