@@ -77,7 +77,7 @@ lint:
 # path, of which nothing is read, keeps libFuzzer itself from being built.
 fuzz-check:
 	CUSTOM_LIBFUZZER_PATH=/not-linked/libfuzzer.a \
-		$(CARGO) check --locked --manifest-path fuzz/Cargo.toml --target-dir '$(TARGET)/fuzz'
+		$(CARGO) check --locked --manifest-path fuzz/Cargo.toml --target-dir '$(TARGET)'
 
 # Most tests of the program wait for clocks and sockets, so there are more threads than cores. The few that fail are
 # run a second time, alone.
