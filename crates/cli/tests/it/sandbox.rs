@@ -31,7 +31,8 @@ pub fn few_neighbours() -> RwLockReadGuard<'static, ()> {
     NEIGHBOURS.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Held by tests that may fill the table of neighbours. Before [`quiet`], if both are needed.
+/// Held by tests that may fill the table of neighbours. After [`quiet`], if both are needed: whoever waits for this keeps all tests that
+/// need a few neighbours waiting.
 pub fn many_neighbours() -> RwLockWriteGuard<'static, ()> {
     NEIGHBOURS.write().unwrap_or_else(PoisonError::into_inner)
 }
