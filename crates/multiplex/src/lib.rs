@@ -20,6 +20,8 @@
 //!   instead of three turns of two tasks.
 //! * **No header maps.** The head of an HTTP/1 message becomes a header block in the buffer of what is to be sent, and a header block
 //!   that arrives becomes a head in the buffer that its stream reads. A byte of content is copied once.
+//! * **Robots need not write and read text.** The usual request passes its fields on to the encoder one by one ([`message::request`]), and
+//!   the head of a reply has an index of its fields, so that nobody looks for them again. Everything else has the form of HTTP/1.
 //! * **Windows are given back when content is read**, so a slow reader slows down its own stream only, until the window of the
 //!   connection is used up. WINDOW_UPDATE is sent for half a window at a time.
 //! * **What cannot be sent is not answered.** As long as more than 64 KB wait to be sent, nothing is read, so that a peer cannot make

@@ -6,11 +6,13 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use polygraph_link::{Capture, Conn, IdleState, Nanos};
+use polygraph_wire::head::HeadIndex;
 
 use crate::fault::Fault;
 use crate::http2::codes;
 use crate::http2::connection::{Connection, OpenData};
 use crate::message::outgoing::OutgoingMessage;
+use crate::message::request::{RequestFields, RequestLine};
 use crate::message::{MessageError, ReplyTo};
 use crate::session::Http2Session;
 use crate::traffic::WireBytes;
@@ -97,6 +99,75 @@ impl Stream {
             true => self.session.send_alone(),
             false => self.session.wake_to_send(),
         }
+    }
+
+    /// Sends a request without content on a new stream. `fields` passes on its fields. Returns the size of its head in HTTP/1; `None` if it
+    /// must be written in this form: the connection takes no request now, or captures are kept.
+    ///
+    /// # Errors
+    /// As [`Conn::try_send`].
+    pub fn send_request(
+        &mut self,
+        line: &RequestLine<'_>,
+        fields: impl FnOnce(&mut RequestFields<'_>),
+    ) -> io::Result<Option<usize>> {
+        if self.capture.is_some() || self.place.is_some() {
+            return Ok(None);
+        }
+        let session = Rc::clone(&self.session);
+        session.stop_reading();
+        let mut connection = session.connection.borrow_mut();
+        if !connection.can_open()? {
+            return Ok(None);
+        }
+        let Some(scheme) = self.outgoing.give_up_request() else { return Ok(None) };
+        let (place, size) = connection.send_request_of(line, scheme, fields).map_err(Fault::from)?;
+        self.place = Some(place);
+        drop(connection);
+        self.flush();
+        Ok(Some(size))
+    }
+
+    /// As [`Conn::poll_recv`]. `take` also gets an index of the head with which the bytes begin, which is complete if they do.
+    ///
+    /// # Errors
+    /// As [`Conn::poll_recv`].
+    pub fn poll_recv_head<R>(
+        &mut self,
+        cx: &mut Context<'_>,
+        take: impl FnOnce(&[u8], Option<&HeadIndex>) -> R,
+    ) -> Poll<io::Result<R>> {
+        if self.session.deadlines.check(self.deadline, cx.waker()) {
+            self.session.stop_reading();
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        let Some(place) = self.place else {
+            // Nothing can arrive before there is a request: only the deadline ends this.
+            return if self.is_given_up { Poll::Ready(Ok(take(&[], None))) } else { Poll::Pending };
+        };
+        let session = &self.session;
+        let is_alone = self.is_alone();
+        if is_alone {
+            session.receive_alone(place);
+        }
+        let read = session.connection.borrow_mut().poll_read(place, cx.waker());
+        if is_alone {
+            session.wait_alone(cx.waker(), read.is_pending());
+        }
+        let Some(data) = ready!(read)? else {
+            return Poll::Ready(Ok(take(&[], None)));
+        };
+        if let Some(capture) = &mut self.capture {
+            capture.receive(&data);
+        }
+        let index = self.session.connection.borrow().streams[place].index;
+        let taken = take(&data, Some(&index));
+        self.session.connection.borrow_mut().note_read(place, data);
+        // Windows that this opens are announced at the next turn: that of a stream which is alone is when it reads again.
+        if !is_alone {
+            self.session.wake_to_send();
+        }
+        Poll::Ready(Ok(taken))
     }
 
     /// Takes bytes of a head, and sends the head once it is complete. Returns the number of bytes; 0 if the connection takes no
@@ -198,34 +269,7 @@ impl Conn for Stream {
     }
 
     fn poll_recv<R>(&mut self, cx: &mut Context<'_>, take: impl FnOnce(&[u8]) -> R) -> Poll<io::Result<R>> {
-        if self.session.deadlines.check(self.deadline, cx.waker()) {
-            self.session.stop_reading();
-            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-        }
-        let Some(place) = self.place else {
-            // Nothing can arrive before there is a request: only the deadline ends this.
-            return if self.is_given_up { Poll::Ready(Ok(take(&[]))) } else { Poll::Pending };
-        };
-        let session = &self.session;
-        let is_alone = self.is_alone();
-        if is_alone {
-            session.receive_alone(place);
-        }
-        let read = session.connection.borrow_mut().poll_read(place, cx.waker());
-        if is_alone {
-            session.wait_alone(cx.waker(), read.is_pending());
-        }
-        let Some(data) = ready!(read)? else { return Poll::Ready(Ok(take(&[]))) };
-        if let Some(capture) = &mut self.capture {
-            capture.receive(&data);
-        }
-        let taken = take(&data);
-        self.session.connection.borrow_mut().note_read(place, data);
-        // Windows that this opens are announced at the next turn: that of a stream which is alone is when it reads again.
-        if !is_alone {
-            self.session.wake_to_send();
-        }
-        Poll::Ready(Ok(taken))
+        self.poll_recv_head(cx, |data, _| take(data))
     }
 
     /// A stream has one exchange, so it is never idle.

@@ -433,7 +433,7 @@ impl Http3Stream {
                 }
             }
             Arrival::Reply(to) => {
-                let mut head = ReplyHeadWriter::new(to);
+                let mut head = ReplyHeadWriter::new(to, None);
                 fields.iter().for_each(|(name, value)| head.field(name, value, out));
                 match head.end(is_last, out)? {
                     None => self.arrival = Arrival::Reply(to),

@@ -1,11 +1,14 @@
 //! A connection as HTTP messages see it.
 
+use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::task::{Context, Poll};
 
 use polygraph_link::{Capture, Conn, IdleState, Nanos};
+use polygraph_multiplex::message::request::{RequestFields, RequestLine};
 use polygraph_multiplex::{Stream, WireBytes};
 use polygraph_tls::handshake::Handshake;
+use polygraph_wire::head::HeadIndex;
 
 /// A connection with its layers. Dropping it closes it.
 #[derive(Debug)]
@@ -32,6 +35,41 @@ impl<C: Conn> Channel<C> {
             Channel::Http3(_) => true,
             #[cfg(feature = "tls")]
             Channel::Tls(_) => false,
+        }
+    }
+
+    /// Sends a request without content on a stream, without its HTTP/1 form: `fields` passes on its fields. Returns the size that it has in
+    /// this form; `None` if it must be written in it.
+    ///
+    /// # Errors
+    /// As [`Conn::try_send`].
+    pub fn send_request(
+        &mut self,
+        line: &RequestLine<'_>,
+        fields: impl FnOnce(&mut RequestFields<'_>),
+    ) -> io::Result<Option<usize>> {
+        match self {
+            Channel::Stream(stream) => stream.send_request(line, fields),
+            _ => Ok(None),
+        }
+    }
+
+    /// As [`Conn::recv`]. `take` also gets an index of the head with which the bytes begin, if the stream has put it together.
+    ///
+    /// # Errors
+    /// As [`Conn::recv`].
+    pub async fn recv_head<R>(&mut self, take: impl FnOnce(&[u8], Option<&HeadIndex>) -> R) -> io::Result<R> {
+        match self {
+            Channel::Stream(stream) => {
+                let mut take = Some(take);
+                poll_fn(|cx| {
+                    let taken =
+                        stream.poll_recv_head(cx, |data, index| take.take().map(|take| take(data, index)));
+                    taken.map_ok(|taken| taken.expect("bytes are passed on once"))
+                })
+                .await
+            }
+            other => other.recv(|data| take(data, None)).await,
         }
     }
 

@@ -2,11 +2,14 @@
 //! values.
 
 pub(crate) mod block;
+mod index;
 mod plain;
 
 use std::mem::MaybeUninit;
 
+pub use block::{is_lower_case_name, is_target, is_value};
 pub use httparse::Header;
+pub use index::HeadIndex;
 
 /// The largest number of header fields in a head.
 pub const MAX_HEADERS: usize = 100;
@@ -36,31 +39,30 @@ pub const fn start_of_line<const LEN: usize>(name: &str) -> [u8; LEN] {
     start
 }
 
-/// True if the name of a field is `wanted`, ignoring case.
-#[inline]
+/// True if the name of a field is `wanted`, ignoring case. If `wanted` is a constant, only a few instructions are left: multiplexed protocols
+/// have names in lower case, so a comparison without regard to case must be as fast as one with it.
+#[inline(always)]
 pub fn is_named(name: &str, wanted: &str) -> bool {
-    // Lengths distinguish most names, and nearly all senders spell names the same way, so in most cases a
-    // comparison with a constant of known length decides.
-    name.len() == wanted.len() && (name == wanted || is_same_name(name.as_bytes(), wanted.as_bytes()))
+    is_same_name(name.as_bytes(), wanted.as_bytes())
 }
 
-/// True if two names are the same, ignoring the case of ASCII letters: `eq_ignore_ascii_case` for eight bytes at a time. Multiplexed
-/// protocols have names in lower case, so there most comparisons end here.
-#[inline(never)]
+/// True if two names are the same, ignoring the case of ASCII letters: `eq_ignore_ascii_case` for eight bytes at a time. The second one
+/// decides where letters may be, so it should be the constant one.
+#[inline(always)]
 pub fn is_same_name(one: &[u8], other: &[u8]) -> bool {
     if one.len() != other.len() {
         return false;
     }
     let (Some(last_of_one), Some(last_of_other)) = (one.last_chunk(), other.last_chunk()) else {
         return match (both_ends(one), both_ends(other)) {
-            (Some(one), Some(other)) => lower_case(one) == lower_case(other),
+            (Some(one), Some(other)) => is_same_word(one, other),
             _ => one.eq_ignore_ascii_case(other),
         };
     };
     let (words, others) = (one.as_chunks::<8>().0, other.as_chunks::<8>().0);
     // The last eight bytes may overlap those before.
-    words.iter().zip(others).all(|(one, other)| lower_case(*one) == lower_case(*other))
-        && lower_case(*last_of_one) == lower_case(*last_of_other)
+    is_same_word(*last_of_one, *last_of_other)
+        && words.iter().zip(others).all(|(one, other)| is_same_word(*one, *other))
 }
 
 /// The first four bytes and the last four, which together are all of at most eight.
@@ -70,18 +72,34 @@ fn both_ends(bytes: &[u8]) -> Option<[u8; 8]> {
     Some([a, b, c, d, e, f, g, h])
 }
 
-/// Eight bytes with ASCII letters in lower case.
+/// Whether eight bytes are the same, ignoring the case of ASCII letters.
 #[inline(always)]
-fn lower_case(bytes: [u8; 8]) -> u64 {
+fn is_same_word(one: [u8; 8], other: [u8; 8]) -> bool {
+    let (one, other) = (u64::from_le_bytes(one), u64::from_le_bytes(other));
+    let cases = cases(other);
+    one | cases == other | cases
+}
+
+/// The bits of eight bytes that are the case of an ASCII letter.
+#[inline(always)]
+const fn cases(word: u64) -> u64 {
     const EACH: u64 = u64::from_le_bytes([1; 8]);
-    let word = u64::from_le_bytes(bytes);
-    // Sums in the low seven bits of each byte, which do not carry into the next: their highest bits tell which bytes are not below `A`,
-    // and which are above `Z`.
-    let low = word & (0x7f * EACH);
-    let from_a = low + (0x80 - b'A' as u64) * EACH;
-    let above_z = low + (0x7f - b'Z' as u64) * EACH;
-    let is_upper = !word & from_a & !above_z & (0x80 * EACH);
-    word | is_upper >> 2
+    // In lower case, letters are `a` to `z`. Sums in the low seven bits of each byte do not carry into the next: their highest bits tell
+    // which bytes are not below `a`, and which are above `z`.
+    let low = (word | (0x20 * EACH)) & (0x7f * EACH);
+    let from_a = low + (0x80 - b'a' as u64) * EACH;
+    let above_z = low + (0x7f - b'z' as u64) * EACH;
+    (!word & from_a & !above_z & (0x80 * EACH)) >> 2
+}
+
+/// Bytes as text, if they are UTF-8.
+#[inline]
+pub fn text(bytes: &[u8]) -> Option<&str> {
+    match is_target(bytes) {
+        // SAFETY: ASCII is UTF-8.
+        true => Some(unsafe { std::str::from_utf8_unchecked(bytes) }),
+        false => std::str::from_utf8(bytes).ok(),
+    }
 }
 
 /// Why bytes cannot be the head of an HTTP/1 message.
@@ -183,6 +201,27 @@ pub fn parse_reply<R>(
     let head = match plain::reply(buf, &mut plain) {
         Some(head) => Some(head),
         None => any_reply(buf, &mut any)?,
+    };
+    Ok(head.as_ref().map(then))
+}
+
+/// As [`parse_reply`] for a head with this index, if it is complete.
+///
+/// # Errors
+/// As [`parse_reply`].
+#[inline]
+pub fn parse_reply_of<R>(
+    buf: &[u8],
+    index: &HeadIndex,
+    then: impl FnOnce(&ReplyHead<'_, '_>) -> R,
+) -> Result<Option<R>, HeadError> {
+    let (mut known, mut plain, mut any) = (NO_HEADERS, NO_HEADERS, NO_HEADERS);
+    let head = match plain::reply_of(buf, index, &mut known) {
+        Some(head) => Some(head),
+        None => match plain::reply(buf, &mut plain) {
+            Some(head) => Some(head),
+            None => any_reply(buf, &mut any)?,
+        },
     };
     Ok(head.as_ref().map(then))
 }

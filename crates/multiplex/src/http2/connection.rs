@@ -100,8 +100,8 @@ pub struct Connection {
     preface: usize,
     block: Option<OpenBlock>,
     decoder: Decoder,
-    /// Memory for the pseudo-header fields of a request.
-    pseudo: Vec<u8>,
+    /// Memory for parts of a request: pseudo-header fields, values.
+    text: Vec<u8>,
     encoder: Encoder,
     peer: PeerSettings,
     has_settings: bool,
@@ -166,7 +166,7 @@ impl Connection {
             preface: 0,
             block: None,
             decoder: Decoder::default(),
-            pseudo: Vec::new(),
+            text: Vec::new(),
             encoder: Encoder::default(),
             peer: PeerSettings::default(),
             has_settings: false,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
 use std::task::Waker;
 
-use rustc_hash::FxHashMap;
+use polygraph_wire::head::HeadIndex;
 use slab::Slab;
 
 use super::window::{ReceiveWindow, SendWindow};
@@ -43,6 +43,8 @@ pub struct StreamState {
     pub arrival: Arrival,
     /// Bytes of the HTTP/1 message that were not read yet.
     pub inbox: Vec<u8>,
+    /// Where the fields of the head are with which they begin, if it is known.
+    pub index: HeadIndex,
     /// The bytes of content among them, which the windows count.
     pub unread: usize,
     /// Why it was reset.
@@ -103,8 +105,8 @@ const REMEMBERED_RESETS: usize = 1024;
 #[derive(Debug, Default)]
 pub struct Streams {
     slots: Slab<StreamState>,
-    /// The places of streams that are not closed.
-    open: FxHashMap<u32, usize>,
+    /// The ids and places of streams that are not closed, in order of ids: there are few of them, and the latest are the most busy.
+    open: Vec<(u32, usize)>,
     closed: VecDeque<(u32, Closed)>,
     reset: VecDeque<u32>,
 }
@@ -135,6 +137,7 @@ impl Streams {
             is_closed: false,
             arrival,
             inbox: buffers::take(),
+            index: HeadIndex::default(),
             unread: 0,
             failure: None,
             is_held: true,
@@ -145,13 +148,17 @@ impl Streams {
             reader: None,
             writer: None,
         });
-        self.open.insert(id, place);
+        // Ids grow.
+        self.open.push((id, place));
         place
     }
 
     /// The place of a stream that is not closed.
     pub fn find(&self, id: u32) -> Option<usize> {
-        self.open.get(&id).copied()
+        match self.open.last() {
+            Some((last, place)) if *last == id => Some(*place),
+            _ => self.open.binary_search_by_key(&id, |(id, _)| *id).ok().map(|at| self.open[at].1),
+        }
     }
 
     /// Number of streams that are not closed.
@@ -161,7 +168,7 @@ impl Streams {
 
     /// The places of all streams that are not closed.
     pub fn open_places(&self) -> Vec<usize> {
-        self.open.values().copied().collect()
+        self.open.iter().map(|(_, place)| *place).collect()
     }
 
     /// All streams that somebody uses, or that are not closed.
@@ -181,7 +188,9 @@ impl Streams {
             return;
         }
         let (id, is_held) = (stream.id, stream.is_held);
-        self.open.remove(&id);
+        if let Ok(at) = self.open.binary_search_by_key(&id, |(id, _)| *id) {
+            self.open.remove(at);
+        }
         self.remember(id, how);
         if !is_held {
             self.remove(place);

@@ -1,6 +1,6 @@
 //! Which fields cross between HTTP/1 and multiplexed protocols, and in which form (RFC 9113, section 8.2).
 
-use polygraph_wire::head::{Header, is_named, items};
+use polygraph_wire::head::{Header, is_lower_case_name, is_named, is_value, items};
 
 use super::MessageError;
 
@@ -9,10 +9,10 @@ const CONNECTION_FIELDS: [&str; 5] =
     ["connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade"];
 
 /// Whether a field of this name, in any case, has a meaning for one HTTP/1 connection only.
+#[inline]
 pub fn is_connection_specific(name: &str) -> bool {
     // The lengths exclude nearly all other names.
-    matches!(name.len(), 7 | 10 | 16 | 17)
-        && CONNECTION_FIELDS.iter().any(|field| name.eq_ignore_ascii_case(field))
+    matches!(name.len(), 7 | 10 | 16 | 17) && CONNECTION_FIELDS.iter().any(|field| is_named(name, field))
 }
 
 /// The fields of an HTTP/1 message that cross. `Host` does not: it becomes `:authority`.
@@ -50,16 +50,7 @@ pub fn may_trail(name: &str) -> bool {
 /// If the name is not a lower-case token, if the value has characters that could end a line of an HTTP/1 message, or if the
 /// field is connection-specific.
 pub fn check(name: &[u8], value: &[u8]) -> Result<(), MessageError> {
-    static LOWER_CASE_TOKEN: [bool; 256] = {
-        let mut allowed = TOKEN;
-        let mut byte = b'A';
-        while byte <= b'Z' {
-            allowed[byte as usize] = false;
-            byte += 1;
-        }
-        allowed
-    };
-    if name.is_empty() || !name.iter().all(|byte| LOWER_CASE_TOKEN[usize::from(*byte)]) {
+    if !is_lower_case_token(name) {
         return Err(MessageError::FieldName);
     }
     check_value(value)?;
@@ -71,40 +62,27 @@ pub fn check(name: &[u8], value: &[u8]) -> Result<(), MessageError> {
     if is_specific { Err(MessageError::ConnectionField) } else { Ok(()) }
 }
 
+/// Whether a name is a token without capital letters.
+#[inline]
+fn is_lower_case_token(name: &[u8]) -> bool {
+    let is_allowed = |byte: &u8| TOKEN[usize::from(*byte)] && !byte.is_ascii_uppercase();
+    // Nearly all names have letters, digits and `-` only.
+    !name.is_empty() && (is_lower_case_name(name) || name.iter().all(is_allowed))
+}
+
 /// Checks the value of a field (RFC 9113, section 8.2.1).
 ///
 /// # Errors
 /// If it contains control characters or has white space at an end.
+#[inline]
 pub fn check_value(value: &[u8]) -> Result<(), MessageError> {
-    let is_bad = |b: &u8| (*b < b' ') & (*b != b'\t') | (*b == DELETE);
-    let is_blank = |b: Option<&u8>| matches!(b, Some(b' ' | b'\t'));
-    let has_bad = match value.last_chunk() {
-        None => value.iter().any(is_bad),
-        // The last eight bytes may overlap those before. Only a closer look tells tabs from other control characters.
-        Some(last) => {
-            let may_be_bad =
-                value.as_chunks().0.iter().fold(has_control(last), |any, word| any | has_control(word));
-            may_be_bad && value.iter().any(is_bad)
-        }
-    };
-    match has_bad || is_blank(value.first()) || is_blank(value.last()) {
+    // Only a closer look tells tabs from other control characters.
+    let is_good = is_value(value) || value.iter().all(|byte| *byte == b'\t' || !byte.is_ascii_control());
+    let is_blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    match !is_good || is_blank(value.first()) || is_blank(value.last()) {
         true => Err(MessageError::FieldValue),
         false => Ok(()),
     }
-}
-
-const DELETE: u8 = 127;
-
-/// Whether one of eight bytes is a control character.
-#[inline(always)]
-fn has_control(bytes: &[u8; 8]) -> bool {
-    const EACH: u64 = u64::from_le_bytes([1; 8]);
-    let word = u64::from_le_bytes(*bytes);
-    // A borrow from a byte that is found can only make its neighbour look bad, too.
-    let below_blank = word.wrapping_sub(b' ' as u64 * EACH) & !word;
-    let is_delete = word ^ (DELETE as u64 * EACH);
-    let is_delete = is_delete.wrapping_sub(EACH) & !is_delete;
-    (below_blank | is_delete) & (0x80 * EACH) != 0
 }
 
 /// The characters of tokens (RFC 9110, section 5.6.2).

@@ -1,5 +1,7 @@
 //! Heads of HTTP/1 messages that are written while the fields of a section are decoded, one by one, so that no field is kept.
 
+use polygraph_wire::head::{HeadIndex, is_target};
+
 use super::fields::{check, check_value, is_token};
 use super::incoming::{
     Content, FieldLines, IncomingMessage, TargetForm, drops_length, is_interim, write_field,
@@ -50,6 +52,7 @@ impl<'a> RequestHeadWriter<'a> {
     }
 
     /// Takes the next field, and appends what it is in the head to `out`.
+    #[inline]
     pub fn field(&mut self, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
         if self.failure.is_none() {
             self.failure = self.put(name, value, out).err();
@@ -153,20 +156,24 @@ impl<'a> RequestHeadWriter<'a> {
 
 /// The head of a reply.
 #[derive(Debug)]
-pub struct ReplyHeadWriter {
+pub struct ReplyHeadWriter<'a> {
     to: ReplyTo,
+    /// Gets to know where the fields are.
+    index: Option<&'a mut HeadIndex>,
     status: Option<u16>,
     fields: FieldLines,
     failure: Option<MessageError>,
 }
 
-impl ReplyHeadWriter {
-    /// The head of the reply to such a request.
-    pub fn new(to: ReplyTo) -> ReplyHeadWriter {
-        ReplyHeadWriter { to, status: None, fields: FieldLines::default(), failure: None }
+impl<'a> ReplyHeadWriter<'a> {
+    /// The head of the reply to such a request. `index` is completed if the head is that of a final reply in a usual form; otherwise it stays
+    /// without effect.
+    pub fn new(to: ReplyTo, index: Option<&'a mut HeadIndex>) -> ReplyHeadWriter<'a> {
+        ReplyHeadWriter { to, index, status: None, fields: FieldLines::default(), failure: None }
     }
 
     /// Takes the next field, and appends what it is in the head to `out`.
+    #[inline]
     pub fn field(&mut self, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
         if self.failure.is_none() {
             self.failure = self.put(name, value, out).err();
@@ -175,7 +182,12 @@ impl ReplyHeadWriter {
 
     fn put(&mut self, name: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<(), MessageError> {
         if name.first() != Some(&b':') && self.status.is_some() {
-            return self.fields.put(name, value, out);
+            let at = out.len();
+            self.fields.put(name, value, out)?;
+            if let Some(index) = self.index.as_mut().filter(|_| out.len() > at) {
+                index.add(at, name.len(), value.len());
+            }
+            return Ok(());
         }
         let status = match (name, value) {
             (b":status", [a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9']) if self.status.is_none() => {
@@ -202,17 +214,29 @@ impl ReplyHeadWriter {
             return Err(failure);
         }
         let status = self.status.ok_or(MessageError::Pseudo(":status"))?;
+        let before = out.len();
         let length = self.fields.end(out);
         if status < 200 {
             out.extend_from_slice(b"\r\n");
+            if let Some(index) = self.index {
+                index.clear();
+            }
             return if is_last { Err(MessageError::Incomplete) } else { Ok(None) };
         }
-        IncomingMessage::start(Content::of_reply(length, status, self.to), is_last, out).map(Some)
+        let message = IncomingMessage::start(Content::of_reply(length, status, self.to), is_last, out)?;
+        // Other lines are rare.
+        if let Some(index) = self.index.filter(|_| out.len() == before + "\r\n".len()) {
+            index.end(out.len());
+        }
+        Ok(Some(message))
     }
 }
 
 /// Checks a part of a request target, which must not end the request line.
 fn check_target(part: &[u8], name: &'static str) -> Result<(), MessageError> {
+    if is_target(part) {
+        return Ok(());
+    }
     check_value(part).map_err(|_| MessageError::Pseudo(name))?;
     // HTTP/1 servers read the target as text.
     let is_bad = part.iter().any(|b| matches!(b, b' ' | b'\t')) || std::str::from_utf8(part).is_err();

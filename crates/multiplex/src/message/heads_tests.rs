@@ -1,3 +1,6 @@
+use polygraph_wire::head::{ReplyHead, parse_reply_of};
+use polygraph_wire::parse_reply;
+
 use super::*;
 
 type Fields<'a> = &'a [(&'a str, &'a str)];
@@ -11,9 +14,13 @@ fn request(fields: Fields<'_>, is_last: bool, form: TargetForm) -> Result<(Strin
 }
 
 fn reply(fields: Fields<'_>, is_last: bool, to: ReplyTo) -> Result<String, MessageError> {
-    let (mut head, mut out) = (ReplyHeadWriter::new(to), Vec::new());
+    let (mut index, mut out) = (HeadIndex::default(), Vec::new());
+    let mut head = ReplyHeadWriter::new(to, Some(&mut index));
     fields.iter().for_each(|(name, value)| head.field(name.as_bytes(), value.as_bytes(), &mut out));
     head.end(is_last, &mut out)?;
+    // An index tells what reading would find.
+    let show = |head: &ReplyHead<'_, '_>| format!("{head:?}");
+    assert_eq!(parse_reply_of(&out, &index, show), parse_reply(&out, show));
     Ok(String::from_utf8(out).unwrap())
 }
 
@@ -51,6 +58,28 @@ fn requests_become_heads() {
     assert_eq!(request(&options, true, TargetForm::Absolute), Ok(expected));
     let head = request(&[&GET[..], &[("te", "trailers")]].concat(), false, TargetForm::Origin).unwrap();
     assert_eq!(head.0, "GET /x HTTP/1.1\r\nte: trailers\r\nTransfer-Encoding: chunked\r\n\r\n");
+}
+
+#[test]
+fn heads_of_replies_in_a_usual_form_have_an_index() {
+    for (fields, to, expected) in [
+        (
+            &[(":status", "200"), ("content-length", "0"), ("a", ""), ("content-length", "0")][..],
+            ReplyTo::Other,
+            true,
+        ),
+        (&[(":status", "304"), ("date", "x")], ReplyTo::Other, true),
+        (&[(":status", "200"), ("a", "b")], ReplyTo::Head, true),
+        (&[(":status", "200"), ("a", "b")], ReplyTo::Other, false),
+        (&[(":status", "204"), ("cookie", "b")], ReplyTo::Other, false),
+        (&[(":status", "103"), ("a", "b")], ReplyTo::Other, false),
+    ] {
+        let (mut index, mut out) = (HeadIndex::default(), Vec::new());
+        let mut head = ReplyHeadWriter::new(to, Some(&mut index));
+        fields.iter().for_each(|(name, value)| head.field(name.as_bytes(), value.as_bytes(), &mut out));
+        head.end(false, &mut out).unwrap();
+        assert_eq!(index.is_complete(), expected, "{fields:?}");
+    }
 }
 
 #[test]

@@ -169,6 +169,7 @@ pub(super) fn write_status_line(status: u16, out: &mut Vec<u8>) {
     out.extend_from_slice(b" \r\n");
 }
 
+#[inline]
 pub(super) fn write_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(name);
     out.extend_from_slice(b": ");
@@ -191,6 +192,7 @@ impl FieldLines {
         FieldLines { drops_length, ..FieldLines::default() }
     }
 
+    #[inline]
     pub(super) fn put(&mut self, name: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<(), MessageError> {
         check(name, value)?;
         match name {

@@ -101,6 +101,18 @@ impl OutgoingMessage {
         OutgoingMessage { kind, state: State::Head, stash: Vec::new(), trailer: Vec::new() }
     }
 
+    /// The scheme of a request of which nothing was taken yet, which will be sent without its HTTP/1 form: this message is then done.
+    /// `None` if there is no such request.
+    pub fn give_up_request(&mut self) -> Option<&'static str> {
+        match (self.kind, &self.state) {
+            (Kind::Request(scheme), State::Head) if self.stash.is_empty() => {
+                self.state = State::Done;
+                Some(scheme)
+            }
+            _ => None,
+        }
+    }
+
     /// Whether a head comes next.
     pub fn expects_head(&self) -> bool {
         matches!(self.state, State::Head)
@@ -290,10 +302,10 @@ fn request_start<'a>(
     if method == "CONNECT" {
         return Ok(Start::Request { method, scheme: None, authority: Some(target), path: None });
     }
+    let text = |bytes| head::text(bytes).ok_or(MessageError::Pseudo(":authority"));
     let host = || {
         let host = headers.iter().find(|field| is_named(field.name, "Host"));
-        let host = host.map(|field| std::str::from_utf8(field.value.trim_ascii()));
-        host.transpose().map_err(|_| MessageError::Pseudo(":authority"))
+        host.map(|field| text(field.value.trim_ascii())).transpose()
     };
     if target.starts_with('/') || target == "*" {
         return Ok(Start::Request {
@@ -305,7 +317,6 @@ fn request_start<'a>(
     }
     // An authority in the target overrides that of `Host` (RFC 9112, section 3.2.2).
     let parts = uri::split(target.as_bytes()).ok_or(MessageError::Pseudo(":path"))?;
-    let text = |bytes| std::str::from_utf8(bytes).map_err(|_| MessageError::Pseudo(":authority"));
     let path: Cow<'_, str> = match text(parts.path)? {
         "" if method == "OPTIONS" => "*".into(),
         path if path.starts_with('/') => path.into(),

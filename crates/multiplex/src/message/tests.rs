@@ -110,7 +110,7 @@ fn reply_head(
     to: ReplyTo,
     out: &mut Vec<u8>,
 ) -> Result<Option<IncomingMessage>, MessageError> {
-    let mut head = ReplyHeadWriter::new(to);
+    let mut head = ReplyHeadWriter::new(to, None);
     pairs(fields).for_each(|(name, value)| head.field(name, value, out));
     head.end(is_last, out)
 }

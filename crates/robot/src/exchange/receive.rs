@@ -7,6 +7,7 @@ use polygraph_stats::ErrorKind;
 use polygraph_tls::failure::TlsFailure;
 use polygraph_traffic::{AbortCoords, Method};
 use polygraph_transport::Channel;
+use polygraph_wire::head::HeadIndex;
 
 use super::InFlight;
 use super::entity::Entity;
@@ -118,15 +119,15 @@ async fn read<L: Link>(
     let Incoming { reader, entity, carry } = incoming;
     loop {
         let fed = if carry.is_empty() {
-            let received = conn.recv(|data| {
+            let received = conn.recv_head(|data, index| {
                 cx.recorder.read(flight.request.ticket, data.len() as u64);
                 reader.reuse(|| cx.spare_replies.borrow_mut().pop());
-                feed(reader, entity, data, carry)
+                feed(reader, entity, data, index, carry)
             });
             received.await.map_err(|e| receive_failure(&e, reader))?
         } else {
             let data = std::mem::take(carry);
-            feed(reader, entity, &data, carry)
+            feed(reader, entity, &data, None, carry)
         };
         let progress = fed.map_err(|violation| {
             let Violation { kind, mut detail, .. } = *violation;
@@ -160,9 +161,10 @@ fn feed(
     reader: &mut ReplyReader,
     entity: &mut Entity<'_>,
     data: &[u8],
+    index: Option<&HeadIndex>,
     carry: &mut Vec<u8>,
 ) -> Result<Progress, Box<Violation>> {
-    let fed = reader.feed(data, entity);
+    let fed = reader.feed_indexed(data, index, entity);
     if let Ok(Progress::Complete { rest } | Progress::Continue { rest }) = fed {
         carry.extend_from_slice(&data[data.len() - rest..]);
     }

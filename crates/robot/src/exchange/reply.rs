@@ -5,7 +5,7 @@ mod violations;
 use polygraph_stats::ErrorKind;
 use polygraph_wire::body::{self, BodyReader, DeclaredFraming, Framing};
 use polygraph_wire::date::{self, DATE_LEN};
-use polygraph_wire::head::{self, HeadError, Header, Persistence, ReplyHead, has_token, is_named};
+use polygraph_wire::head::{self, HeadError, HeadIndex, Header, Persistence, ReplyHead, has_token, is_named};
 use polygraph_wire::marks::Marks;
 use polygraph_wire::range::ContentRange;
 
@@ -249,6 +249,19 @@ impl ReplyReader {
     /// # Errors
     /// If the reply violates HTTP.
     pub fn feed(&mut self, data: &[u8], content: &mut impl ContentSink) -> Result<Progress, Box<Violation>> {
+        self.feed_indexed(data, None, content)
+    }
+
+    /// As [`ReplyReader::feed`], with an index of the head with which the bytes begin, if there is one.
+    ///
+    /// # Errors
+    /// As [`ReplyReader::feed`].
+    pub fn feed_indexed(
+        &mut self,
+        data: &[u8],
+        index: Option<&HeadIndex>,
+        content: &mut impl ContentSink,
+    ) -> Result<Progress, Box<Violation>> {
         if data.is_empty() {
             return self.closed();
         }
@@ -257,11 +270,11 @@ impl ReplyReader {
             return self.feed_body(data, content);
         }
         if self.stash.is_empty() {
-            return self.feed_head(data, content);
+            return self.feed_head(data, index, content);
         }
         let mut head = std::mem::take(&mut self.stash);
         head.extend_from_slice(data);
-        self.feed_head(&head, content)
+        self.feed_head(&head, None, content)
     }
 
     /// Whether nothing of the reply has arrived yet.
@@ -297,10 +310,15 @@ impl ReplyReader {
         self.awaits_continue = false;
     }
 
-    fn feed_head(&mut self, data: &[u8], content: &mut impl ContentSink) -> Result<Progress, Box<Violation>> {
+    fn feed_head(
+        &mut self,
+        data: &[u8],
+        mut index: Option<&HeadIndex>,
+        content: &mut impl ContentSink,
+    ) -> Result<Progress, Box<Violation>> {
         let mut rest = data;
         loop {
-            let head = read_head(rest, self.to_head, &mut self.spare)
+            let head = read_head(rest, index.take(), self.to_head, &mut self.spare)
                 .map_err(|error| violations::bad_head(error, rest))?;
             let Some((mut meta, framing, len)) = head else {
                 if rest.len() > MAX_HEAD {
@@ -399,10 +417,12 @@ type Head = (Box<ReplyMeta>, Result<Framing, Box<Violation>>, usize);
 
 fn read_head(
     data: &[u8],
+    index: Option<&HeadIndex>,
     to_head: bool,
     spare: &mut Option<Box<ReplyMeta>>,
 ) -> Result<Option<Head>, HeadError> {
-    head::parse_reply(data, |reply| {
+    const NO_INDEX: &HeadIndex = &HeadIndex::NONE;
+    head::parse_reply_of(data, index.unwrap_or(NO_INDEX), |reply| {
         // The fields are moved often, so they are boxed.
         let mut meta = spare.take().unwrap_or_default();
         meta.clear();

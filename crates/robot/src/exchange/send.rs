@@ -92,11 +92,21 @@ pub async fn request<L: Link>(
     let unsent = {
         let mut head = cx.head_buffer.borrow_mut();
         head.clear();
-        write_head(cx, flight, last, upload.as_deref(), &mut head);
-        flight.exchange.sent += head.len() as u64;
-        let body =
-            upload.as_deref_mut().filter(|upload| !upload.expects_continue).map(|upload| &mut upload.body);
-        send_with_head(cx, conn, &head, body, &mut flight.exchange.sent).map_err(|e| failure(&e))?
+        let context = head_context(cx, flight, last, upload.as_deref());
+        match send_fields(cx, conn, flight.request, &context, &mut head).map_err(|e| failure(&e))? {
+            Some(size) => {
+                flight.exchange.sent += size as u64;
+                None
+            }
+            None => {
+                head.clear();
+                encode::write(flight.request, &context, &mut head);
+                flight.exchange.sent += head.len() as u64;
+                let body = upload.as_deref_mut().filter(|upload| !upload.expects_continue);
+                let body = body.map(|upload| &mut upload.body);
+                send_with_head(cx, conn, &head, body, &mut flight.exchange.sent).map_err(|e| failure(&e))?
+            }
+        }
     };
     if let Some(rest) = unsent {
         send_all(conn, &rest).await.map_err(|e| failure(&e))?;
@@ -113,20 +123,19 @@ pub async fn request<L: Link>(
     }
 }
 
-fn write_head<L: Link>(
-    cx: RobotContext<'_, L>,
-    flight: &InFlight<'_>,
+fn head_context<'a, L: Link>(
+    cx: RobotContext<'a, L>,
+    flight: &InFlight<'a>,
     last: bool,
-    upload: Option<&Upload>,
-    out: &mut Vec<u8>,
-) {
-    let (request, field) = (flight.request, &*cx.settings.field);
+    upload: Option<&'a Upload>,
+) -> HeadContext<'a> {
+    let (request, field) = (flight.request, &*cx.group.settings.field);
     let worlds = match field.share_worlds && request.foreign.is_none() {
         true => cx.generator.borrow_mut().worlds_to_share(field, request.server),
         false => (None, None),
     };
     let validates = matches!(request.kind, RequestKind::Ims200 | RequestKind::Ims304);
-    let context = HeadContext {
+    HeadContext {
         field,
         profile: cx.profile(),
         via_proxy: cx.is_via_proxy(request),
@@ -138,8 +147,27 @@ fn write_head<L: Link>(
         position: cx.phase_position(),
         body: upload.map(Upload::fields),
         lines: flight.lines,
-    };
-    encode::write(request, &context, out);
+    }
+}
+
+/// Sends a request whose head is plain on a stream, without its HTTP/1 form. Returns the size that it has in this form; `None` if it was not
+/// sent. `memory` is empty at first.
+fn send_fields<L: Link>(
+    cx: RobotContext<'_, L>,
+    conn: &mut Channel<L::Conn>,
+    request: &Request,
+    context: &HeadContext<'_>,
+    memory: &mut Vec<u8>,
+) -> io::Result<Option<usize>> {
+    if !conn.is_stream() || !context.is_plain(request) {
+        return Ok(None);
+    }
+    context.field.catalog.write_path(&request.oid, memory);
+    let line = context.line(request, memory);
+    let host = line.authority.as_bytes();
+    let sent = conn.send_request(&line, |fields| encode::pass(request, context, host, fields))?;
+    sent.iter().for_each(|size| count_written(cx, *size));
+    Ok(sent)
 }
 
 /// Sends as much of `head` and `body` as the socket accepts now. Returns the rest of the head, if there is any.

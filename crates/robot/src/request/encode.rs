@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use polygraph_multiplex::message::request::{FieldName, RequestFields, RequestLine};
 use polygraph_traffic::headers::{HeaderRule, draw_headers};
 use polygraph_traffic::{AbortCoords, Content, Draw, RequestKind, UniqId};
 use polygraph_wire::marks::{X_TARGET, X_XACT, XactMark};
@@ -13,10 +14,19 @@ use polygraph_wire::{date, decimal, field_start, uri};
 
 use crate::request::Request;
 use crate::request::universe::SharedWorld;
-use crate::settings::{Field, Profile};
+use crate::settings::{Field, Profile, Server};
 
 /// Flag of `X-Xact`: the robot itself validates.
 const VALIDATES: u32 = 1;
+
+/// A field whose name is constant.
+macro_rules! field {
+    ($name:expr) => {{
+        const FIELD: &KnownField<{ $name.len() + 2 }> =
+            &KnownField { start: field_start!($name), name: FieldName::new($name) };
+        FIELD
+    }};
+}
 
 /// The fields of a request head that describe its body.
 #[derive(Clone, Copy, Debug)]
@@ -58,17 +68,33 @@ pub struct HeadContext<'a> {
     pub lines: &'a [u8],
 }
 
+impl HeadContext<'_> {
+    /// Whether the head of `request` has no fields but those that [`pass`] passes on, and its target is a path.
+    pub fn is_plain(&self, request: &Request) -> bool {
+        let is_simple = !self.via_proxy && request.foreign.is_none() && request.sends.is_none();
+        is_simple && self.body.is_none() && self.profile.headers.is_empty() && self.lines.is_empty()
+    }
+
+    /// The server of `request`, if it is one of the test.
+    fn server(&self, request: &Request) -> Option<&Server> {
+        self.field.servers.get(request.server)
+    }
+
+    /// The line of a request whose head is plain and whose target has the path `path`.
+    pub fn line<'a>(&'a self, request: &Request, path: &'a [u8]) -> RequestLine<'a> {
+        let authority = self.server(request).map_or("", |server| server.host());
+        RequestLine { method: request.method.word(), authority, path }
+    }
+}
+
 /// Appends the head of `request`. Configured fields come first, and replace others with the same name.
 pub fn write(request: &Request, context: &HeadContext<'_>, out: &mut Vec<u8>) {
     let HeadContext { field, profile, via_proxy, .. } = *context;
     let foreign = request.foreign.as_deref().and_then(|url| uri::split(url.as_bytes()));
-    let server = field.servers.get(request.server).filter(|_| foreign.is_none());
-    let (authority, host) = match (&foreign, server) {
-        (Some(split), _) => {
-            (split.authority, split.authority.strip_suffix(b":80").unwrap_or(split.authority))
-        }
-        (None, Some(server)) => (server.authority.as_bytes(), server.host().as_bytes()),
-        (None, None) => (&[][..], &[][..]),
+    let host = match (&foreign, context.server(request)) {
+        (Some(split), _) => split.authority.strip_suffix(b":80").unwrap_or(split.authority),
+        (None, Some(server)) => server.host().as_bytes(),
+        (None, None) => &[][..],
     };
     out.extend_from_slice(request.method.word().as_bytes());
     out.push(b' ');
@@ -90,68 +116,109 @@ pub fn write(request: &Request, context: &HeadContext<'_>, out: &mut Vec<u8>) {
     }
     let mix = u64::from(request.xact.counter) << 32 | u64::from(request.xact.mix);
     head.configure(&profile.headers, Draw::new(mix));
-    head.text(field_start!("Accept"), b"*/*");
+    pass(request, context, host, &mut head);
+    out.extend_from_slice(context.lines);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Passes on the fields of a request with this host that are not configured.
+pub fn pass(request: &Request, context: &HeadContext<'_>, host: &[u8], head: &mut impl Fields) {
+    let HeadContext { field, profile, via_proxy, .. } = *context;
+    head.text(field!("Accept"), b"*/*");
     if let Some(codings) = &profile.accept_encoding {
-        head.text(field_start!("Accept-Encoding"), codings.as_bytes());
+        head.text(field!("Accept-Encoding"), codings.as_bytes());
     }
-    head.text(field_start!("Host"), host);
+    head.of_connection(field!("Host"), host);
     let mut flags = 0;
     match request.kind {
         RequestKind::Ims200 | RequestKind::Ims304 => {
             let off = if request.kind == RequestKind::Ims200 { -1 } else { 1 };
             if let Some(times) = field.catalog.times(&request.oid, context.unix_s) {
                 let since = date::text(u64::try_from(times.lmt + off).unwrap_or(0));
-                head.text(field_start!("If-Modified-Since"), &since);
+                head.text(field!("If-Modified-Since"), &since);
                 flags = VALIDATES;
             }
         }
         RequestKind::Reload => {
-            head.text(field_start!("Cache-Control"), b"no-cache");
-            head.text(field_start!("Pragma"), b"no-cache");
+            head.text(field!("Cache-Control"), b"no-cache");
+            head.text(field!("Pragma"), b"no-cache");
         }
         RequestKind::Range => {
             let specs = request.range_specs();
             if !specs.is_empty() {
-                head.add(field_start!("Range"), |out| write_range(specs.iter().copied(), out));
+                head.add(field!("Range"), |out| write_range(specs.iter().copied(), out));
             }
         }
         RequestKind::Basic | RequestKind::Upload => {}
     }
-    head.add(field_start!(X_XACT), |out| {
-        XactMark { group: context.group, id: request.xact, flags }.write(out)
-    });
-    if foreign.is_none() {
+    head.add(field!(X_XACT), |out| XactMark { group: context.group, id: request.xact, flags }.write(out));
+    let is_foreign = request.foreign.as_deref().is_some_and(|url| uri::split(url.as_bytes()).is_some());
+    if !is_foreign {
         if let Some(world) = context.worlds.0 {
-            head.add(field_start!(X_LOC_WORLD), |out| world_mark(&world).write(out));
+            head.add(field!(X_LOC_WORLD), |out| world_mark(&world).write(out));
         }
         if let Some(world) = context.worlds.1 {
-            head.add(field_start!(X_REM_WORLD), |out| world_mark(&world).write(out));
+            head.add(field!(X_REM_WORLD), |out| world_mark(&world).write(out));
         }
-        head.text(field_start!(X_TARGET), authority);
+        let authority = context.server(request).map_or("", |server| &server.authority);
+        head.text(field!(X_TARGET), authority.as_bytes());
     }
     if let Some(BodyFields { abort, .. }) = context.body
         && profile.abort_prob > 0.0
     {
-        head.text(field_start!(X_ABORT), format!("{} {}", abort.whether, abort.place).as_bytes());
+        head.text(field!(X_ABORT), format!("{} {}", abort.whether, abort.place).as_bytes());
     }
     if let Some((position, waits)) = context.position {
-        head.add(field_start!(X_PHASE_SYNC_POS), |out| decimal::write(out, position));
+        head.add(field!(X_PHASE_SYNC_POS), |out| decimal::write(out, position));
         if waits {
-            head.text(field_start!(X_PHASE_SYNC_WAIT), b"1");
+            head.text(field!(X_PHASE_SYNC_WAIT), b"1");
         }
     }
     if let Some(body) = context.body {
-        body_lines(content, body, &mut head);
+        let content = request.sends.and_then(|oid| field.catalog.content(oid.kind));
+        body_lines(content, body, head);
     }
     if let Some(value) = connection(context.http_minor, context.last) {
-        head.text(field_start!("Connection"), value);
+        head.of_connection(field!("Connection"), value);
         // This field is not in any standard, but old proxies read it (docs/classic.md).
         if via_proxy {
-            head.text(field_start!("Proxy-Connection"), value);
+            head.of_connection(field!("Proxy-Connection"), value);
         }
     }
-    out.extend_from_slice(context.lines);
-    out.extend_from_slice(b"\r\n");
+}
+
+/// The name of a field.
+#[derive(Debug)]
+pub struct KnownField<const LEN: usize> {
+    /// The start of its line.
+    start: &'static [u8; LEN],
+    name: FieldName,
+}
+
+/// Takes the fields of a head.
+pub trait Fields {
+    /// Adds a field whose value `write` appends, unless it is configured.
+    fn add<const LEN: usize>(&mut self, name: &KnownField<LEN>, write: impl FnOnce(&mut Vec<u8>));
+
+    /// Adds a field with this value, unless it is configured.
+    #[inline(always)]
+    fn text<const LEN: usize>(&mut self, name: &KnownField<LEN>, value: &[u8]) {
+        self.add(name, |out| out.extend_from_slice(value));
+    }
+
+    /// As [`Fields::text`], if the field only has a meaning for HTTP/1.
+    fn of_connection<const LEN: usize>(&mut self, name: &KnownField<LEN>, value: &[u8]);
+}
+
+impl Fields for RequestFields<'_> {
+    #[inline(always)]
+    fn add<const LEN: usize>(&mut self, name: &KnownField<LEN>, write: impl FnOnce(&mut Vec<u8>)) {
+        RequestFields::add(self, &name.name, write);
+    }
+
+    fn of_connection<const LEN: usize>(&mut self, name: &KnownField<LEN>, value: &[u8]) {
+        self.skip(name.name.text, value.len());
+    }
 }
 
 /// A head that is being written.
@@ -159,6 +226,24 @@ struct Head<'a> {
     out: &'a mut Vec<u8>,
     /// Position of the configured lines.
     configured: Range<usize>,
+}
+
+impl Fields for Head<'_> {
+    /// The length of the start is constant, so no function is called to copy it.
+    #[inline(always)]
+    fn add<const LEN: usize>(&mut self, name: &KnownField<LEN>, write: impl FnOnce(&mut Vec<u8>)) {
+        // Most workloads configure no fields.
+        if self.configured.is_empty() || !self.is_configured(name.start) {
+            self.out.extend_from_slice(name.start);
+            write(self.out);
+            self.out.extend_from_slice(b"\r\n");
+        }
+    }
+
+    #[inline(always)]
+    fn of_connection<const LEN: usize>(&mut self, name: &KnownField<LEN>, value: &[u8]) {
+        self.text(name, value);
+    }
 }
 
 impl Head<'_> {
@@ -173,24 +258,6 @@ impl Head<'_> {
         });
     }
 
-    /// Adds a field whose value `write` appends, unless it is configured. The length of `start` is constant, so no function is called to
-    /// copy it.
-    #[inline(always)]
-    fn add<const LEN: usize>(&mut self, start: &[u8; LEN], write: impl FnOnce(&mut Vec<u8>)) {
-        // Most workloads configure no fields.
-        if self.configured.is_empty() || !self.is_configured(start) {
-            self.out.extend_from_slice(start);
-            write(self.out);
-            self.out.extend_from_slice(b"\r\n");
-        }
-    }
-
-    /// Adds a field with this value, unless it is configured.
-    #[inline(always)]
-    fn text<const LEN: usize>(&mut self, start: &[u8; LEN], value: &[u8]) {
-        self.add(start, |out| out.extend_from_slice(value));
-    }
-
     /// Whether a configured line has the same name as the one with this start. Names end with a colon.
     #[inline(never)]
     fn is_configured(&self, start: &[u8]) -> bool {
@@ -201,19 +268,19 @@ impl Head<'_> {
     }
 }
 
-fn body_lines(content: Option<&Content>, body: BodyFields<'_>, head: &mut Head<'_>) {
+fn body_lines(content: Option<&Content>, body: BodyFields<'_>, head: &mut impl Fields) {
     if let Some(digest) = body.digest {
-        head.text(field_start!("Content-MD5"), digest.as_bytes());
+        head.text(field!("Content-MD5"), digest.as_bytes());
     }
-    head.add(field_start!("Content-Length"), |out| decimal::write(out, body.length));
+    head.add(field!("Content-Length"), |out| decimal::write(out, body.length));
     if let Some(mime) = content.and_then(|content| content.mime_type.as_deref()) {
-        head.text(field_start!("Content-Type"), mime.as_bytes());
+        head.text(field!("Content-Type"), mime.as_bytes());
     }
     if content.is_some_and(|content| content.encodings.compresses_requests()) {
-        head.text(field_start!("Content-Encoding"), b"gzip");
+        head.text(field!("Content-Encoding"), b"gzip");
     }
     if body.expects_continue {
-        head.text(field_start!("Expect"), b"100-continue");
+        head.text(field!("Expect"), b"100-continue");
     }
 }
 

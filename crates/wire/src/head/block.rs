@@ -20,6 +20,34 @@ pub fn value_end(buf: &[u8], at: usize) -> usize {
     end(buf, at, classify::value)
 }
 
+/// Whether the bytes are lower-case letters, digits and `-`.
+#[inline]
+pub fn is_lower_case_name(bytes: &[u8]) -> bool {
+    is_all(bytes, classify::lower_case_name)
+}
+
+/// Whether the bytes are visible ASCII characters.
+#[inline]
+pub fn is_target(bytes: &[u8]) -> bool {
+    is_all(bytes, classify::target)
+}
+
+/// Whether the bytes are no control characters.
+#[inline]
+pub fn is_value(bytes: &[u8]) -> bool {
+    is_all(bytes, classify::value)
+}
+
+/// Whether the bytes are one run, if `run` returns the length of the run at the start of a block. No run contains 0.
+#[inline(always)]
+fn is_all(bytes: &[u8], run: impl Fn(&[u8; SIZE]) -> usize) -> bool {
+    match bytes.last_chunk() {
+        // The last block may overlap the one before.
+        Some(last) => run(last) == SIZE && bytes.as_chunks().0.iter().all(|block| run(block) == SIZE),
+        None => run(&padded(bytes, bytes)) == bytes.len(),
+    }
+}
+
 /// The end of a run from position `at` on, if `run` returns the length of the run at the start of a block. No run contains 0.
 #[inline(always)]
 fn end(buf: &[u8], at: usize, run: impl Fn(&[u8; SIZE]) -> usize) -> usize {
@@ -54,13 +82,21 @@ fn padded(buf: &[u8], rest: &[u8]) -> [u8; SIZE] {
     if let Some(last) = buf.last_chunk() {
         return (u128::from_le_bytes(*last) >> (8 * (SIZE - rest.len()))).to_le_bytes();
     }
-    match (rest.first_chunk(), rest.last_chunk()) {
-        // The two halves may overlap.
-        (Some(first), Some(last)) => {
+    // The two halves may overlap.
+    match (rest.first_chunk(), rest.last_chunk(), rest.first_chunk(), rest.last_chunk()) {
+        (Some(first), Some(last), ..) => {
             let [first, last] = [first, last].map(|half| u128::from(u64::from_le_bytes(*half)));
             (first | last << (8 * (rest.len() - 8))).to_le_bytes()
         }
-        _ => std::array::from_fn(|at| rest.get(at).copied().unwrap_or(0)),
+        (_, _, Some(first), Some(last)) => {
+            let [first, last] = [first, last].map(|half| u64::from(u32::from_le_bytes(*half)));
+            u128::from(first | last << (8 * (rest.len() - 4))).to_le_bytes()
+        }
+        _ => {
+            let mut padded = [0; SIZE];
+            padded.iter_mut().zip(rest).take(3).for_each(|(to, byte)| *to = *byte);
+            padded
+        }
     }
 }
 
@@ -80,6 +116,12 @@ mod classify {
     }
 
     #[inline(always)]
+    pub fn lower_case_name(block: &[u8; SIZE]) -> usize {
+        // SAFETY: all processors of this architecture have SSE2.
+        unsafe { run(lower_case_names(load(block))) }
+    }
+
+    #[inline(always)]
     pub fn target(block: &[u8; SIZE]) -> usize {
         // SAFETY: all processors of this architecture have SSE2.
         unsafe { run(in_range(load(block), 0x21, 0x7e)) }
@@ -94,9 +136,20 @@ mod classify {
     #[inline]
     #[target_feature(enable = "sse2")]
     fn names(bytes: __m128i) -> __m128i {
-        let letters = in_range(_mm_or_si128(bytes, all(0x20)), b'a', b'z');
-        let others = _mm_or_si128(in_range(bytes, b'0', b'9'), _mm_cmpeq_epi8(bytes, all(b'-')));
-        _mm_or_si128(letters, others)
+        _mm_or_si128(in_range(_mm_or_si128(bytes, all(0x20)), b'a', b'z'), digits(bytes))
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn lower_case_names(bytes: __m128i) -> __m128i {
+        _mm_or_si128(in_range(bytes, b'a', b'z'), digits(bytes))
+    }
+
+    /// Digits and `-`.
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn digits(bytes: __m128i) -> __m128i {
+        _mm_or_si128(in_range(bytes, b'0', b'9'), _mm_cmpeq_epi8(bytes, all(b'-')))
     }
 
     #[inline]
@@ -145,6 +198,11 @@ mod classify {
     }
 
     #[inline(always)]
+    pub fn lower_case_name(block: &[u8; SIZE]) -> usize {
+        run(block, |byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+    }
+
+    #[inline(always)]
     pub fn target(block: &[u8; SIZE]) -> usize {
         run(block, |byte| byte.is_ascii_graphic())
     }
@@ -183,6 +241,28 @@ mod tests {
                 let expected = if belongs(byte) { length + 2 } else { length };
                 assert_eq!(end(&bytes, 0), expected, "{byte:#x} after {length}");
                 assert_eq!(end(&bytes, length.min(1)), expected);
+            }
+        }
+    }
+    #[test]
+    fn one_other_byte_is_found_at_every_place() {
+        type IsAll = fn(&[u8]) -> bool;
+        type Belongs = fn(u8) -> bool;
+        let kinds: [(u8, IsAll, Belongs); 3] = [
+            (b'x', is_lower_case_name, |byte| {
+                byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'
+            }),
+            (b'/', is_target, |byte| byte.is_ascii_graphic()),
+            (b' ', is_value, |byte| !byte.is_ascii_control()),
+        ];
+        for (member, is_all, belongs) in kinds {
+            for length in 0..40 {
+                assert!(is_all(&vec![member; length]));
+                for (at, byte) in (0..length).flat_map(|at| (0..=u8::MAX).map(move |byte| (at, byte))) {
+                    let mut bytes = vec![member; length];
+                    bytes[at] = byte;
+                    assert_eq!(is_all(&bytes), belongs(byte), "{byte:#x} at {at} of {length}");
+                }
             }
         }
     }

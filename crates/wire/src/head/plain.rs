@@ -5,7 +5,7 @@
 //! are not empty and have no tabs.
 
 use super::block;
-use super::{Header, Headers, ReplyHead, RequestHead};
+use super::{HeadIndex, Header, Headers, ReplyHead, RequestHead};
 
 /// Reads a plain request head at the start of `buf`; `None` if there is none.
 #[inline]
@@ -34,6 +34,29 @@ pub fn request<'h, 'b>(buf: &'b [u8], headers: &'h mut Headers<'b>) -> Option<Re
 /// Reads a plain reply head at the start of `buf`; `None` if there is none.
 #[inline]
 pub fn reply<'h, 'b>(buf: &'b [u8], headers: &'h mut Headers<'b>) -> Option<ReplyHead<'h, 'b>> {
+    let (status, reason, minor_version, fields_at) = status_line(buf)?;
+    let (headers, len) = read_fields(buf, fields_at, headers)?;
+    Some(ReplyHead { status, reason, minor_version, headers, len })
+}
+
+/// Reads a plain status line at the start of `buf`, and takes the fields from an index; `None` if there are none.
+#[inline]
+pub fn reply_of<'h, 'b>(
+    buf: &'b [u8],
+    index: &HeadIndex,
+    headers: &'h mut Headers<'b>,
+) -> Option<ReplyHead<'h, 'b>> {
+    if !index.is_complete() {
+        return None;
+    }
+    let (status, reason, minor_version, _) = status_line(buf)?;
+    let (headers, len) = index.fields(buf, headers)?;
+    Some(ReplyHead { status, reason, minor_version, headers, len })
+}
+
+/// Status, reason and minor version, and where the fields begin.
+#[inline]
+fn status_line(buf: &[u8]) -> Option<(u16, &str, u8, usize)> {
     let (start, rest) = buf.split_first_chunk::<13>()?;
     let minor_version = match start.first_chunk()? {
         b"HTTP/1.1 " => 1,
@@ -46,6 +69,8 @@ pub fn reply<'h, 'b>(buf: &'b [u8], headers: &'h mut Headers<'b>) -> Option<Repl
         .try_fold(0, |status, digit| digit.is_ascii_digit().then(|| status * 10 + u16::from(digit - b'0')))?;
     let (reason, fields_at) = match rest {
         [b'O', b'K', b'\r', b'\n', ..] => ("OK", start.len() + 4),
+        // Multiplexed protocols have no reasons.
+        [b'\r', b'\n', ..] => ("", start.len() + 2),
         _ => {
             let end = block::value_end(buf, start.len());
             // A reason in another charset is no text.
@@ -54,8 +79,7 @@ pub fn reply<'h, 'b>(buf: &'b [u8], headers: &'h mut Headers<'b>) -> Option<Repl
             (reason, line_end(buf, end)?)
         }
     };
-    let (headers, len) = read_fields(buf, fields_at, headers)?;
-    Some(ReplyHead { status, reason, minor_version, headers, len })
+    Some((status, reason, minor_version, fields_at))
 }
 
 /// Reads fields from position `at` on. Returns them and the position after the empty line.

@@ -188,7 +188,7 @@ impl Connection {
         self.requests += 1;
         let place = self.streams.open(id, self.peer.window, self.settings.window, Arrival::End);
         let stream = &mut self.streams[place];
-        let mut head = RequestHeadWriter::new(form, &mut self.pseudo);
+        let mut head = RequestHeadWriter::new(form, &mut self.text);
         let fits =
             self.decoder.decode(block, SECTION, |name, value| head.field(name, value, &mut stream.inbox))?;
         if !fits {
@@ -237,7 +237,9 @@ impl Connection {
         ends_stream: bool,
     ) -> Result<(), Http2Error> {
         let stream = &mut self.streams[place];
-        let (start, mut head) = (stream.inbox.len(), ReplyHeadWriter::new(to));
+        let start = stream.inbox.len();
+        let index = (start == 0).then_some(&mut stream.index);
+        let mut head = ReplyHeadWriter::new(to, index);
         let fits =
             self.decoder.decode(block, SECTION, |name, value| head.field(name, value, &mut stream.inbox))?;
         // Interim replies may come faster than they are read.

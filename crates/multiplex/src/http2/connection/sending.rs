@@ -11,6 +11,7 @@ use super::{Connection, SEND_BUFFER};
 use crate::fault::{Fault, FaultKind};
 use crate::message::fields::check_value;
 use crate::message::outgoing::{FieldSection, OutgoingMessage, Start};
+use crate::message::request::{FieldName, FieldSink, RequestFields, RequestLine};
 use crate::message::{MessageError, ReplyTo};
 
 /// The DATA frames that a stream is sending.
@@ -27,6 +28,30 @@ impl OpenData {
     pub fn content(&self) -> usize {
         self.content
     }
+}
+
+/// A header block that is being put together.
+struct HeaderBlock<'a> {
+    encoder: &'a mut Encoder,
+    out: &'a mut Vec<u8>,
+}
+
+impl FieldSink for HeaderBlock<'_> {
+    fn put(&mut self, name: &FieldName, value: &[u8]) {
+        self.encoder.field_of(name.text, name.known.as_ref(), value, self.out);
+    }
+}
+
+fn put_fields(
+    section: &FieldSection<'_>,
+    encoder: &mut Encoder,
+    out: &mut Vec<u8>,
+) -> Result<(), MessageError> {
+    section.fields().try_for_each(|(name, value)| {
+        check_value(value)?;
+        encoder.field(name, value, out);
+        Ok(())
+    })
 }
 
 impl Connection {
@@ -63,8 +88,7 @@ impl Connection {
         let Start::Request { method, scheme, authority, path } = &section.start else {
             return Err(MessageError::Pseudo(":method"));
         };
-        let id = self.next_id;
-        self.send_head(id, section, |encoder, out| {
+        self.send_head(self.next_id, section.is_last, |encoder, out| {
             encoder.method(method, out);
             if let Some(scheme) = scheme {
                 encoder.scheme(scheme, out);
@@ -73,14 +97,47 @@ impl Connection {
                 encoder.authority(authority, out);
             }
             if let Some(path) = path {
-                encoder.path(path, out);
+                encoder.path(path.as_bytes(), out);
             }
+            put_fields(section, encoder, out)
         })?;
+        Ok(self.open(method, section.is_last))
+    }
+
+    /// Sends a request without content on a new stream. `fields` passes on its fields. Returns its place, and the size of its head in
+    /// HTTP/1.
+    ///
+    /// # Errors
+    /// As [`Connection::send_request`].
+    pub fn send_request_of(
+        &mut self,
+        line: &RequestLine<'_>,
+        scheme: &str,
+        fields: impl FnOnce(&mut RequestFields<'_>),
+    ) -> Result<(usize, usize), MessageError> {
+        let mut memory = std::mem::take(&mut self.text);
+        let size = self.send_head(self.next_id, true, |encoder, out| {
+            encoder.method(line.method, out);
+            encoder.scheme(scheme, out);
+            encoder.authority(line.authority, out);
+            encoder.path(line.path, out);
+            let mut block = HeaderBlock { encoder, out };
+            let mut request = RequestFields::new(line, &mut block, &mut memory);
+            fields(&mut request);
+            request.end()
+        });
+        self.text = memory;
+        let size = size?;
+        Ok((self.open(line.method, true), size))
+    }
+
+    /// Opens the stream of a request that was sent, and returns its place.
+    fn open(&mut self, method: &str, is_last: bool) -> usize {
+        let (id, arrival) = (self.next_id, Arrival::Head(ReplyTo::method(method)));
         self.next_id += 2;
-        let arrival = Arrival::Head(ReplyTo::method(method));
         let place = self.streams.open(id, self.peer.window, self.settings.window, arrival);
-        self.streams[place].sent_end = section.is_last;
-        Ok(place)
+        self.streams[place].sent_end = is_last;
+        place
     }
 
     /// Sends the head of a reply.
@@ -89,33 +146,36 @@ impl Connection {
     /// If a field cannot be sent.
     pub fn send_reply(&mut self, place: usize, section: &FieldSection<'_>) -> Result<(), MessageError> {
         let Start::Reply { status } = section.start else { return Err(MessageError::Pseudo(":status")) };
-        let id = self.streams[place].id;
-        self.send_head(id, section, |encoder, out| encoder.status(status, out))?;
+        self.send_head(self.streams[place].id, section.is_last, |encoder, out| {
+            encoder.status(status, out);
+            put_fields(section, encoder, out)
+        })?;
         self.streams[place].sent_end = section.is_last;
         self.close_if_done(place);
         Ok(())
     }
 
-    fn send_head(
+    /// Sends the frames of a header block, whose fields `put` appends.
+    fn send_head<R>(
         &mut self,
         id: u32,
-        section: &FieldSection<'_>,
-        pseudo: impl FnOnce(&mut Encoder, &mut Vec<u8>),
-    ) -> Result<(), MessageError> {
+        is_last: bool,
+        put: impl FnOnce(&mut Encoder, &mut Vec<u8>) -> Result<R, MessageError>,
+    ) -> Result<R, MessageError> {
         let (start, out) = (self.out.len(), &mut self.out);
         out.extend_from_slice(&[0; HEADER]);
         self.encoder.begin(out);
-        pseudo(&mut self.encoder, out);
-        for (name, value) in section.fields() {
-            if let Err(error) = check_value(value) {
+        match put(&mut self.encoder, out) {
+            Ok(result) => {
+                close_block(start, id, is_last, self.peer.payload, out);
+                Ok(result)
+            }
+            Err(error) => {
                 out.truncate(start);
                 self.encoder.give_up();
-                return Err(error);
+                Err(error)
             }
-            self.encoder.field(name, value, out);
         }
-        close_block(start, id, section.is_last, self.peer.payload, out);
-        Ok(())
     }
 
     /// Sends a reply that is nothing but a status.
@@ -268,6 +328,7 @@ impl Connection {
     pub fn note_read(&mut self, place: usize, mut buffer: Vec<u8>) {
         let stream = &mut self.streams[place];
         buffer.clear();
+        stream.index.clear();
         if stream.inbox.is_empty() {
             stream.inbox = buffer;
         }

@@ -66,12 +66,6 @@ impl Decoder {
         mut each: impl FnMut(&[u8], &[u8]),
     ) -> Result<bool, HpackError> {
         let (mut left, mut may_resize) = (Some(limit), true);
-        let mut pass = |name: &[u8], value: &[u8]| {
-            left = left.and_then(|left| left.checked_sub(name.len() + value.len() + OVERHEAD));
-            if left.is_some() {
-                each(name, value);
-            }
-        };
         while let Some(&first) = block.first() {
             if first & 0xe0 == 0x20 {
                 let size = get_integer(&mut block, 5).ok_or(HpackError::Cut)?;
@@ -82,56 +76,54 @@ impl Decoder {
                 continue;
             }
             may_resize = false;
-            match first {
-                0x80.. => {
-                    let index = get_integer(&mut block, 7).ok_or(HpackError::Cut)?;
-                    let (name, value) = entry(&self.table, index).ok_or(HpackError::Index)?;
-                    pass(name, value);
-                }
-                0x40.. => self.literal(&mut block, 6, true, &mut pass)?,
+            let (prefix, has_value) = match first {
+                0x80.. => (7, false),
+                0x40.. => (6, true),
                 // Without indexing, or never indexed.
-                _ => self.literal(&mut block, 4, false, &mut pass)?,
+                _ => (4, true),
+            };
+            let index = get_integer(&mut block, prefix).ok_or(HpackError::Cut)?;
+            let literal_name = match index {
+                0 if has_value => Some(StringLiteral::take(&mut block, 7).ok_or(HpackError::Cut)?),
+                _ => None,
+            };
+            let literal_value = match has_value {
+                true => Some(StringLiteral::take(&mut block, 7).ok_or(HpackError::Cut)?),
+                false => None,
+            };
+            let literal_value = match literal_value {
+                Some(value) => Some(value.text(&mut self.value).ok_or(HpackError::Coding)?),
+                None => None,
+            };
+            let literal_name = match literal_name {
+                Some(name) => Some(name.text(&mut self.name).ok_or(HpackError::Coding)?),
+                None => None,
+            };
+            let (name, known_value) = match literal_name {
+                Some(name) => (name, &[][..]),
+                None => entry(&self.table, index).ok_or(HpackError::Index)?,
+            };
+            let value = literal_value.unwrap_or(known_value);
+            left = left.and_then(|left| left.checked_sub(name.len() + value.len() + OVERHEAD));
+            if left.is_some() {
+                each(name, value);
+            }
+            if prefix == 6
+                && let Some(value) = literal_value
+            {
+                match (literal_name, index.checked_sub(ENTRIES.len() + 1)) {
+                    (Some(name), _) => self.table.insert(name, value),
+                    (None, Some(number)) => self.table.insert_named_like(number, value),
+                    (None, None) => self.table.insert(ENTRIES[index - 1].0.as_bytes(), value),
+                }
             }
         }
         Ok(left.is_some())
     }
-
-    /// A field whose value is a literal (RFC 7541, section 6.2). The index of its name has `prefix` bits in the first byte.
-    fn literal(
-        &mut self,
-        block: &mut &[u8],
-        prefix: u32,
-        is_indexed: bool,
-        pass: &mut impl FnMut(&[u8], &[u8]),
-    ) -> Result<(), HpackError> {
-        let index = get_integer(block, prefix).ok_or(HpackError::Cut)?;
-        let name = match index {
-            0 => Some(StringLiteral::take(block, 7).ok_or(HpackError::Cut)?),
-            _ => None,
-        };
-        let value = StringLiteral::take(block, 7).ok_or(HpackError::Cut)?;
-        let value = value.text(&mut self.value).ok_or(HpackError::Coding)?;
-        if let Some(name) = name {
-            let name = name.text(&mut self.name).ok_or(HpackError::Coding)?;
-            pass(name, value);
-            if is_indexed {
-                self.table.insert(name, value);
-            }
-            return Ok(());
-        }
-        let (name, _) = entry(&self.table, index).ok_or(HpackError::Index)?;
-        pass(name, value);
-        if is_indexed {
-            match index.checked_sub(ENTRIES.len() + 1) {
-                Some(number) => self.table.insert_named_like(number, value),
-                None => self.table.insert(ENTRIES[index - 1].0.as_bytes(), value),
-            }
-        }
-        Ok(())
-    }
 }
 
 /// The entry of either table with this index, from 1.
+#[inline]
 fn entry(table: &DynamicTable, index: usize) -> Option<(&[u8], &[u8])> {
     let place = index.checked_sub(1)?;
     match ENTRIES.get(place) {

@@ -1,8 +1,9 @@
 //! Fields to header blocks.
 
+use super::TABLE_SIZE;
+use super::names::{self, Name};
 use super::static_table::{ENTRIES, number};
 use super::table::{DynamicTable, Found, OVERHEAD};
-use super::{TABLE_SIZE, names};
 use crate::literals::{put_integer, put_lower_case, put_string};
 
 /// An entry may fill this part of the dynamic table at most, so that a large value does not push out all others.
@@ -74,10 +75,10 @@ impl Encoder {
     }
 
     /// Puts `:path`.
-    pub fn path(&mut self, path: &str, out: &mut Vec<u8>) {
+    pub fn path(&mut self, path: &[u8], out: &mut Vec<u8>) {
         match path {
-            "/" => out.push(0x80 | number::PATH as u8),
-            other => literal(number::PATH, other.as_bytes(), out),
+            b"/" => out.push(0x80 | number::PATH as u8),
+            other => literal(number::PATH, other, out),
         }
     }
 
@@ -93,7 +94,12 @@ impl Encoder {
 
     /// Puts another field. Its name is written in lower case.
     pub fn field(&mut self, name: &str, value: &[u8], out: &mut Vec<u8>) {
-        let Some(known) = names::find(name) else { return self.indexed(name, 0, value, out) };
+        self.field_of(name, names::find(name), value, out);
+    }
+
+    /// As [`Encoder::field`], with what is known about the name.
+    pub fn field_of(&mut self, name: &str, known: Option<&Name>, value: &[u8], out: &mut Vec<u8>) {
+        let Some(known) = known else { return self.indexed(name, 0, value, out) };
         let (number, repeats) = (usize::from(known.number), known.repeats);
         if number == number::ACCEPT_ENCODING && value == ENTRIES[number - 1].1.as_bytes() {
             return out.push(0x80 | number as u8);

@@ -11,7 +11,7 @@ fn block(encoder: &mut Encoder, fields: &[(&str, &str)]) -> Vec<u8> {
             ":method" => encoder.method(value, &mut out),
             ":scheme" => encoder.scheme(value, &mut out),
             ":authority" => encoder.authority(value, &mut out),
-            ":path" => encoder.path(value, &mut out),
+            ":path" => encoder.path(value.as_bytes(), &mut out),
             ":status" => encoder.status(value.parse().unwrap(), &mut out),
             name => encoder.field(name, value.as_bytes(), &mut out),
         }

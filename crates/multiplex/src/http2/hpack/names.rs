@@ -118,6 +118,18 @@ pub fn find(name: &str) -> Option<&'static Name> {
     INDEX.find(name).next().map(|number| &ALL[number])
 }
 
+/// As [`find`], for constants.
+pub const fn search(name: &str) -> Option<Name> {
+    let mut at = 0;
+    while at < COUNT {
+        if NAMES[at].text.eq_ignore_ascii_case(name) {
+            return Some(NAMES[at]);
+        }
+        at += 1;
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,6 +138,7 @@ mod tests {
     fn every_name_is_found() {
         for (at, (name, _)) in ENTRIES.iter().enumerate().skip(PSEUDO) {
             let found = find(&name.to_ascii_uppercase()).unwrap();
+            assert_eq!(search(&name.to_ascii_uppercase()), Some(*found));
             assert_eq!((found.text, usize::from(found.number)), (*name, at + 1));
         }
         for name in OTHERS {
@@ -136,7 +149,7 @@ mod tests {
         }
         assert!(find("Accept").unwrap().repeats && find("server").unwrap().repeats);
         for name in ["", "x", "x-other", ":path", "accepu", "\u{e9}\u{e9}"] {
-            assert_eq!(find(name), None, "{name}");
+            assert_eq!((find(name), search(name)), (None, None), "{name}");
         }
     }
 

@@ -3,6 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::message::MessageError;
+use crate::message::request::{FieldName, RequestFields, RequestLine};
 
 #[test]
 fn requests_and_replies_become_frames() {
@@ -40,6 +42,39 @@ fn requests_and_replies_become_frames() {
     let bytes = (client.take_bytes(), server.take_bytes());
     assert_eq!((bytes.0.sent, bytes.0.sent_content, bytes.0.received_content), (bytes.1.received, 3, 2));
     assert_eq!(client.take_bytes(), WireBytes::default());
+}
+
+/// Whichever way a request is passed on, its frames and its size are the same.
+#[test]
+fn requests_need_no_text() {
+    let head = "GET /x HTTP/1.1\r\nAccept: */*\r\nHost: h:1\r\nPragma: a b\r\nX-Xact:  1 \r\nAccept-Encoding: gzip, deflate\r\n\
+        Connection: close\r\n\r\n";
+    let (mut one, mut other) = (client(), client());
+    for _ in 0..3 {
+        let first = request(&mut one, head);
+        let line = RequestLine { method: "GET", authority: "h:1", path: b"/x" };
+        let add = |fields: &mut RequestFields<'_>, name, value: &[u8]| {
+            fields.add(&FieldName::new(name), |out| out.extend_from_slice(value));
+        };
+        let (second, size) = other
+            .send_request_of(&line, "http", |fields| {
+                add(fields, "Accept", b"*/*");
+                fields.skip("Host", 3);
+                add(fields, "Pragma", b"a b");
+                add(fields, "X-Xact", b" 1 ");
+                add(fields, "Accept-Encoding", b"gzip, deflate");
+                fields.skip("Connection", 5);
+            })
+            .unwrap();
+        assert_eq!((first, one.unsent(), head.len()), (second, other.unsent(), size));
+        let bad = other.send_request_of(&line, "http", |fields| add(fields, "Accept", b"a\r\nb"));
+        assert_eq!(bad, Err(MessageError::FieldValue));
+        let mut message = OutgoingMessage::request("http");
+        assert_eq!(message.give_up_request(), Some("http"));
+        assert!(message.is_done() && message.give_up_request().is_none());
+        // What was given up must not be in the tables.
+        one.encoder.give_up();
+    }
 }
 
 #[test]
