@@ -13,7 +13,7 @@ UNITDIR = $(DESTDIR)$(PREFIX)/lib/systemd/system
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 
 # What an installed program has, and a first `cargo run --release -- try` need not build.
-FEATURES = fleet,kerberos,manual,tls
+FEATURES = fleet,kerberos,manual,parquet,tls
 
 # The targets of release archives, and the one of `make static`. A target without a Rust standard library on this machine is left out.
 DIST_TARGETS ?= x86_64-unknown-linux-musl aarch64-unknown-linux-musl
@@ -69,8 +69,8 @@ h2spec: all
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	# The workspace has the client of NATS; a plain build of the program does not.
-	$(CARGO) clippy --package polygraph-fleet --no-default-features --locked -- -D warnings
+	# The workspace has the client of NATS and Parquet; a plain build of the program does not.
+	$(CARGO) clippy --package polygraph-export --package polygraph-fleet --no-default-features --locked -- -D warnings
 	$(MAKE) fuzz-check
 
 # Fuzz targets are a workspace of their own that only a nightly compiler can link; any compiler can check it. The

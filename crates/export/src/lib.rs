@@ -15,6 +15,7 @@
 
 mod counted;
 mod export;
+#[cfg(feature = "parquet")]
 mod parquet;
 mod table;
 mod tables;

@@ -10,14 +10,15 @@ use jiff::Timestamp;
 use polygraph_report::text::harmless_cell;
 use serde_json::{Map, Value, json};
 
+#[cfg(feature = "parquet")]
 use crate::parquet::ParquetFile;
 use crate::table::{CellValue, ColumnCells, Table};
 
 /// Formats of table files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Apache Parquet, compressed; columns are described in its metadata.
-    #[default]
+    #[cfg(feature = "parquet")]
     Parquet,
     /// Comma-separated values (RFC 4180) with a line of names; undefined cells are empty.
     Csv,
@@ -29,6 +30,7 @@ impl Format {
     /// The ending of file names.
     pub fn extension(self) -> &'static str {
         match self {
+            #[cfg(feature = "parquet")]
             Format::Parquet => "parquet",
             Format::Csv => "csv",
             Format::JsonLines => "jsonl",
@@ -40,10 +42,17 @@ impl FromStr for Format {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Format, String> {
-        [Format::Parquet, Format::Csv, Format::JsonLines]
-            .into_iter()
-            .find(|format| format.extension() == text)
-            .ok_or_else(|| format!("`{text}` is not a format: write parquet, csv or jsonl"))
+        match text {
+            #[cfg(feature = "parquet")]
+            "parquet" => Ok(Format::Parquet),
+            #[cfg(not(feature = "parquet"))]
+            "parquet" => {
+                Err("this program was built without Parquet: build it with `--features parquet`, or write csv or jsonl".into())
+            }
+            "csv" => Ok(Format::Csv),
+            "jsonl" => Ok(Format::JsonLines),
+            _ => Err(format!("`{text}` is not a format: write parquet, csv or jsonl")),
+        }
     }
 }
 
@@ -59,6 +68,7 @@ pub enum ExportError {
         source: io::Error,
     },
     /// A table cannot be written as Parquet.
+    #[cfg(feature = "parquet")]
     #[error("cannot write {}: {source}", path.display())]
     Parquet {
         /// The file.
@@ -83,6 +93,7 @@ pub(crate) struct TableFile {
 }
 
 enum Out {
+    #[cfg(feature = "parquet")]
     Parquet(ParquetFile),
     Csv(Box<::csv::Writer<File>>),
     JsonLines(BufWriter<File>),
@@ -97,6 +108,7 @@ impl TableFile {
         let path = folder.join(format!("{}.{}", table.name, format.extension()));
         let file = File::create(&path).map_err(io_error(&path))?;
         let out = match format {
+            #[cfg(feature = "parquet")]
             Format::Parquet => {
                 let created = ParquetFile::create(&table, file);
                 Out::Parquet(created.map_err(|source| ExportError::Parquet { path: path.clone(), source })?)
@@ -124,6 +136,7 @@ impl TableFile {
     fn write(&mut self) -> Result<(), ExportError> {
         let TableFile { table, path, out, rows } = self;
         match out {
+            #[cfg(feature = "parquet")]
             Out::Parquet(out) => {
                 out.append(table).map_err(|source| ExportError::Parquet { path: path.clone(), source })?;
             }
@@ -146,6 +159,7 @@ impl TableFile {
         }
         let TableFile { table, path, out, rows } = self;
         match out {
+            #[cfg(feature = "parquet")]
             Out::Parquet(out) => {
                 out.finish().map_err(|source| ExportError::Parquet { path: path.clone(), source })?;
             }
