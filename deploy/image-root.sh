@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes the root of the container image in DIRECTORY: a static program, its names, an ordinary user, and a directory that
-# this user may write to. There is no shell and no C library. `make image` and the Containerfile use it.
+# users may write to. There is no shell and no C library. `make image` and the Containerfile use it.
 #
 #     sh deploy/image-root.sh PROGRAM DIRECTORY
 set -eu
@@ -9,8 +9,8 @@ root=$2
 user=65532
 
 install -d -m 755 "$root" "$root/usr/bin" "$root/etc" "$root/usr/share/doc/polygraph"
-install -d -m 1777 "$root/tmp"
-install -d -m 700 "$root/work"
+# Results are written to `work`, by whatever user the container runs as; tools for images do not keep owners.
+install -d -m 1777 "$root/tmp" "$root/work"
 install -m 755 "$program" "$root/usr/bin/polygraph"
 for name in $("$root/usr/bin/polygraph" installed-names); do
     ln -sf polygraph "$root/usr/bin/$name"
@@ -19,7 +19,3 @@ printf 'root:x:0:0:root:/root:/sbin/nologin\npolygraph:x:%s:%s:polygraph:/work:/
 printf 'root:x:0:\npolygraph:x:%s:\n' $user >"$root/etc/group"
 printf 'hosts: files dns\n' >"$root/etc/nsswitch.conf"
 install -m 644 "$(dirname "$0")/../LICENSE" "$root/usr/share/doc/polygraph/LICENSE"
-# Only root can give files away; in a build without root, the tool for images does it.
-if [ "$(id -u)" = 0 ]; then
-    chown $user:$user "$root/work"
-fi
