@@ -34,8 +34,8 @@ all:
 # Formatting, lints, unit tests and the rules of the tree.
 check:
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	$(CARGO) test --workspace --lib --bins --locked --quiet -- --skip a_browser
+	$(CARGO) clippy --workspace --all-targets --features polygraph/manual --locked -- -D warnings
+	$(CARGO) test --workspace --lib --bins --features polygraph/manual --locked --quiet -- --skip a_browser
 	$(CARGO) test --package polygraph-tidy --locked --quiet
 
 # The pages of docs/ as a book with search, in target/book; fails on warnings and dead links.
@@ -68,7 +68,7 @@ h2spec: all
 
 lint:
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --workspace --all-targets --features polygraph/manual --locked -- -D warnings
 	# The workspace has the client of NATS and Parquet; a plain build of the program does not.
 	$(CARGO) clippy --package polygraph-export --package polygraph-fleet --no-default-features --locked -- -D warnings
 	$(MAKE) fuzz-check

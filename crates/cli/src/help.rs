@@ -137,26 +137,35 @@ const VALUES: [(&str, &str); 9] = [
     ("CONDITION", "a figure of `lx --list`, or its short name, and a limit: 'dhr>=54%', 'rptm.p95<2s'"),
 ];
 
-/// Lays out the help of a command line.
+/// Lays out the help of a command line; that of a subcommand when it is used, because there are many.
 pub fn dress(cli: Command) -> Command {
-    let width = output::columns();
-    let groups = groups(&cli, width);
-    let mut cli = cli
-        .help_template("{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{after-help}\n\nOptions:\n{options}")
-        .before_help(groups);
-    let names: Vec<String> = cli.get_subcommands().map(|command| command.get_name().to_owned()).collect();
-    for name in names {
-        let first = FIRST.iter().find(|(command, _)| *command == name).map(|(_, first)| *first);
-        cli = cli.mut_subcommand(name, |command| with_values(short(command, first), width));
-    }
-    cli
+    dress_top(cli).mut_subcommands(|command| command.defer(dress_subcommand))
 }
 
-/// Hides all but the first options from the short help.
+/// Lays out the help of a command line and of all its subcommands.
+#[cfg(feature = "manual")]
+pub fn dress_all(cli: Command) -> Command {
+    dress_top(cli).mut_subcommands(dress_subcommand)
+}
+
+fn dress_top(cli: Command) -> Command {
+    let groups = groups(&cli, output::columns());
+    cli.help_template(
+        "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{after-help}\n\nOptions:\n{options}",
+    )
+    .before_help(groups)
+}
+
+fn dress_subcommand(command: Command) -> Command {
+    let first = FIRST.iter().find(|(name, _)| *name == command.get_name()).map(|(_, first)| *first);
+    with_values(short(command, first), output::columns())
+}
+
+/// Hides all but the first options, and those that all commands have, from the short help.
 fn short(command: Command, first: Option<&[&str]>) -> Command {
     let Some(first) = first else { return command };
     command.mut_args(|arg| {
-        let shown = arg.is_positional() || first.contains(&arg.get_id().as_str());
+        let shown = arg.is_positional() || arg.is_global_set() || first.contains(&arg.get_id().as_str());
         if shown { arg } else { arg.hide_short_help(true) }
     })
 }

@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn every_command_and_classic_name_has_its_files() {
-        let program = crate::help::dress(Cli::command());
+        let program = crate::help::dress_all(Cli::command());
         let files = files(&program, &CLASSIC).unwrap();
         let paths: BTreeSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(paths.len(), files.len(), "a file is written twice");
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn pages_have_options_and_examples_as_they_are() {
-        let program = crate::help::dress(Cli::command());
+        let program = crate::help::dress_all(Cli::command());
         let files = files(&program, &CLASSIC).unwrap();
         let text = |path: &str| &files.iter().find(|file| file.path == path).unwrap().text;
         let page = text("share/man/man1/polyclt.1");
