@@ -38,6 +38,11 @@ impl<C: Conn> Channel<C> {
         }
     }
 
+    /// Whether [`Channel::send_request`] can send requests. Streams of HTTP/3 take only text.
+    pub fn takes_fields(&self) -> bool {
+        matches!(self, Channel::Stream(_))
+    }
+
     /// Sends a request without content on a stream, without its HTTP/1 form: `fields` passes on its fields. Returns the size that it has in
     /// this form; `None` if it must be written in it.
     ///

@@ -244,6 +244,7 @@ mod tests {
             }
         }
     }
+
     #[test]
     fn one_other_byte_is_found_at_every_place() {
         type IsAll = fn(&[u8]) -> bool;
