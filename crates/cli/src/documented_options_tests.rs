@@ -7,6 +7,7 @@ use clap::error::ErrorKind;
 use polygraph_tidy::{commands, tree};
 
 use crate::Cli;
+use crate::lazy::whole;
 use crate::legacy::{command_line, programs, unsupported_options};
 use crate::options_page;
 
@@ -58,7 +59,7 @@ fn subcommand(line: &str) -> Option<&str> {
 
 #[test]
 fn options_in_text_exist() {
-    let program = Cli::command();
+    let program = whole::<Cli>();
     let of_all: BTreeSet<String> =
         program.get_arguments().filter_map(|arg| arg.get_long()).map(str::to_owned).collect();
     let known: BTreeSet<String> =

@@ -137,18 +137,8 @@ const VALUES: [(&str, &str); 9] = [
     ("CONDITION", "a figure of `lx --list`, or its short name, and a limit: 'dhr>=54%', 'rptm.p95<2s'"),
 ];
 
-/// Lays out the help of a command line; that of a subcommand when it is used, because there are many.
+/// Lays out the help of the program.
 pub fn dress(cli: Command) -> Command {
-    dress_top(cli).mut_subcommands(|command| command.defer(dress_subcommand))
-}
-
-/// Lays out the help of a command line and of all its subcommands.
-#[cfg(feature = "manual")]
-pub fn dress_all(cli: Command) -> Command {
-    dress_top(cli).mut_subcommands(dress_subcommand)
-}
-
-fn dress_top(cli: Command) -> Command {
     let groups = groups(&cli, output::columns());
     cli.help_template(
         "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{after-help}\n\nOptions:\n{options}",
@@ -156,7 +146,8 @@ fn dress_top(cli: Command) -> Command {
     .before_help(groups)
 }
 
-fn dress_subcommand(command: Command) -> Command {
+/// Lays out the help of a subcommand.
+pub fn dress_subcommand(command: Command) -> Command {
     let first = FIRST.iter().find(|(name, _)| *name == command.get_name()).map(|(_, first)| *first);
     with_values(short(command, first), output::columns())
 }
@@ -236,6 +227,7 @@ mod tests {
 
     use super::*;
     use crate::Cli;
+    use crate::lazy::whole;
 
     #[test]
     fn every_command_has_its_group() {
@@ -252,7 +244,7 @@ mod tests {
 
     #[test]
     fn the_options_that_matter_exist_and_are_ten_at_most() {
-        let cli = Cli::command();
+        let cli = whole::<Cli>();
         for (name, first) in FIRST {
             let command = cli.find_subcommand(name).unwrap();
             assert!(first.len() <= 10, "{name}");

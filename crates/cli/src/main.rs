@@ -8,6 +8,7 @@
 //! | `output/` | everything that is printed |
 //! | `legacy/` | classic program names, misprints of old documents, options of the original that do not exist here |
 //! | `help.rs` | the layout of `--help` |
+//! | `lazy.rs` | options of a command, made when it is used |
 //! | `extras/` | man pages and completions of shells |
 //! | `exit.rs` | exit codes |
 
@@ -20,6 +21,7 @@ mod exit;
 #[cfg(feature = "manual")]
 mod extras;
 mod help;
+mod lazy;
 mod legacy;
 mod options;
 #[cfg(test)]
@@ -35,6 +37,7 @@ use polygraph_engine::limits;
 use polygraph_runner::{Failure, host_check};
 
 use crate::exit::Done;
+use crate::lazy::Lazy;
 use crate::legacy::{command_line, programs, unsupported_options};
 use crate::options::ConsoleOptions;
 use crate::options::common::{given_command_line, keep_command_line};
@@ -62,92 +65,92 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Run a first test: origin servers, the built-in caching proxy and robots on this machine, then a report
-    Try(cmd::try_run::Args),
+    Try(Lazy<cmd::try_run::Args>),
     /// Run a test with both sides on this machine and a device in between
-    Run(cmd::run::Args),
+    Run(Lazy<cmd::run::Args>),
     /// Simulate a test in virtual time, much faster than real time: shows what to expect of a workload and a cache
-    Simulate(cmd::simulate::Args),
+    Simulate(Lazy<cmd::simulate::Args>),
     /// Find the highest rate that a device sustains
-    Peak(cmd::peak::Args),
+    Peak(Lazy<cmd::peak::Args>),
     /// Kill a device during a test, restart it, and measure the outage that robots see
-    Downtime(cmd::downtime::Args),
+    Downtime(Lazy<cmd::downtime::Args>),
     /// Check this host for everything that would spoil a run, and fix what can be fixed safely
-    Doctor(cmd::doctor::Args),
+    Doctor(Lazy<cmd::doctor::Args>),
     /// List the devices that `run --device` can start, and which of them are on this machine
-    Devices(cmd::devices::Args),
+    Devices(Lazy<cmd::devices::Args>),
     /// Run robots (classic name: polyclt)
-    Client(cmd::client::Args),
+    Client(Lazy<cmd::client::Args>),
     /// Run origin servers (classic name: polysrv)
-    Server(cmd::server::Args),
+    Server(Lazy<cmd::server::Args>),
     /// Run the built-in caching proxy
-    Proxy(cmd::proxy::Args),
+    Proxy(Lazy<cmd::proxy::Args>),
     /// Run a name server with the names of a workload
-    Dns(cmd::dns::Args),
+    Dns(Lazy<cmd::dns::Args>),
     /// Print figures of logs (classic name: lx)
-    Lx(cmd::logs::LxArgs),
+    Lx(Lazy<cmd::logs::LxArgs>),
     /// Print figures over time (classic name: ltrace)
-    Ltrace(cmd::logs::LtraceArgs),
+    Ltrace(Lazy<cmd::logs::LtraceArgs>),
     /// Print a log as text (classic name: lr)
-    Lr(cmd::logs::LrArgs),
+    Lr(Lazy<cmd::logs::LrArgs>),
     /// Compare two outputs of lx (classic name: cmp-lx)
-    CmpLx(cmd::logs::CmpLxArgs),
+    CmpLx(Lazy<cmd::logs::CmpLxArgs>),
     /// Export logs as tables for other programs: Parquet, CSV, JSON lines
-    Export(cmd::export::Args),
+    Export(Lazy<cmd::export::Args>),
     /// Write the HTML report of a result directory or of logs
-    Report(cmd::logs::ReportArgs),
+    Report(Lazy<cmd::logs::ReportArgs>),
     /// Compare runs: what differs, and whether chance explains the difference
-    Compare(cmd::compare::Args),
+    Compare(Lazy<cmd::compare::Args>),
     /// List the runs of a directory with their verdicts and main figures
-    Runs(cmd::runs::Args),
+    Runs(Lazy<cmd::runs::Args>),
     /// Run a series of tests of several devices under the same rules, and write the report that compares them
-    Bakeoff(cmd::bakeoff::Args),
+    Bakeoff(Lazy<cmd::bakeoff::Args>),
     /// Run the classic sequence of a bake-off with one device (classic name: bb)
-    Bb(cmd::bb::Args),
+    Bb(Lazy<cmd::bb::Args>),
     /// Import published results, to compare them with new results
-    Import(cmd::import::Args),
+    Import(Lazy<cmd::import::Args>),
     /// Give the logs of a test a name for `make_report` (classic name: label_results)
-    LabelResults(cmd::labels::LabelArgs),
+    LabelResults(Lazy<cmd::labels::LabelArgs>),
     /// Write the report of named logs (classic name: make_report)
-    MakeReport(cmd::labels::MakeArgs),
+    MakeReport(Lazy<cmd::labels::MakeArgs>),
     /// List, show and copy the workloads, devices, bake-off plans and labs that are built into the program
-    Workloads(cmd::workloads::Args),
+    Workloads(Lazy<cmd::workloads::Args>),
     /// Compile a workload, and show what it would do (classic name: pgl-test)
     #[command(visible_alias = "pgl-test")]
-    Check(cmd::check::Args),
+    Check(Lazy<cmd::check::Args>),
     /// List the accounts that robots of a workload log in with, for a device: htpasswd, LDIF or plain text
-    Accounts(cmd::accounts::Args),
+    Accounts(Lazy<cmd::accounts::Args>),
     /// Make an authority and certificates for all names and addresses of a workload
-    Certs(cmd::certs::Args),
+    Certs(Lazy<cmd::certs::Args>),
     /// Explain a finding of `check` by its identifier
-    Explain(cmd::explain::Args),
+    Explain(Lazy<cmd::explain::Args>),
     /// Format workload files
-    Fmt(cmd::fmt::Args),
+    Fmt(Lazy<cmd::fmt::Args>),
     /// Serve an editor over standard input and output (language server protocol)
-    Lsp(cmd::lsp::Args),
+    Lsp(Lazy<cmd::lsp::Args>),
     /// Prepare and check the network of this host
-    Net(cmd::net::Args),
+    Net(Lazy<cmd::net::Args>),
     /// Add addresses to an interface, which stay after the command (classic name: aka)
-    Aka(cmd::aka::Args),
+    Aka(Lazy<cmd::aka::Args>),
     /// Build a bench of clients, servers and a device on this machine, each in a network namespace, and run tests in it
-    Lab(cmd::lab::Args),
+    Lab(Lazy<cmd::lab::Args>),
     /// Measure how long a device stays in TIME_WAIT, as `net msl_test` does (classic name: msl_test)
     #[command(name = "msl_test")]
-    MslTest(cmd::net::msl_test::Args),
+    MslTest(Lazy<cmd::net::msl_test::Args>),
     /// Measure the throughput of all links between clients and servers (classic name: polyprobe)
-    Polyprobe(cmd::polyprobe::Args),
+    Polyprobe(Lazy<cmd::polyprobe::Args>),
     /// Wait on this host for runs of a fleet, and carry out this host's part of them
-    Agent(cmd::agent::Args),
+    Agent(Lazy<cmd::agent::Args>),
     /// List and check the agents of a fleet, fetch their logs, end their processes
-    Fleet(cmd::fleet::Args),
+    Fleet(Lazy<cmd::fleet::Args>),
     /// Watch running tests live, on the terminal or as a page (classic name: polymon)
-    Mon(cmd::mon::Args),
+    Mon(Lazy<cmd::mon::Args>),
     /// Receive status notifications by UDP, and forward them to monitors by TCP (classic name: udp2tcpd)
     #[command(name = "udp2tcpd")]
-    Udp2tcpd(cmd::udp2tcpd::Args),
+    Udp2tcpd(Lazy<cmd::udp2tcpd::Args>),
     /// Show default values of options, and where they come from
-    Config(cmd::config::Args),
+    Config(Lazy<cmd::config::Args>),
     /// Write man pages and completions of shells below a directory, as `make install` does
-    Extras(cmd::extras::Args),
+    Extras(Lazy<cmd::extras::Args>),
     #[command(flatten)]
     Addresses(cmd::addresses::AddrCommand),
     /// The classic names of this program, for `make install`
@@ -179,48 +182,48 @@ impl Command {
 
     fn run(self, settings: &Settings) -> Done {
         match self {
-            Command::Try(args) => cmd::try_run::run(args),
-            Command::Run(args) => cmd::run::run(args),
-            Command::Simulate(args) => cmd::simulate::run(args),
-            Command::Peak(args) => cmd::peak::run(args),
-            Command::Downtime(args) => cmd::downtime::run(args),
-            Command::Doctor(args) => cmd::doctor::run(args),
-            Command::Devices(args) => cmd::devices::run(args),
-            Command::Client(args) => cmd::client::run(args),
-            Command::Server(args) => cmd::server::run(args),
-            Command::Proxy(args) => cmd::proxy::run(args),
-            Command::Dns(args) => cmd::dns::run(args),
-            Command::Lx(args) => cmd::logs::lx(args),
-            Command::Ltrace(args) => cmd::logs::ltrace(args),
-            Command::Lr(args) => cmd::logs::lr(args),
-            Command::CmpLx(args) => cmd::logs::cmp_lx(args),
-            Command::Export(args) => cmd::export::run(args),
-            Command::Report(args) => cmd::logs::report(args),
-            Command::Compare(args) => cmd::compare::run(args),
-            Command::Runs(args) => cmd::runs::run(args),
-            Command::Bakeoff(args) => cmd::bakeoff::run(args),
-            Command::Bb(args) => cmd::bb::run(args),
-            Command::Import(args) => cmd::import::run(args),
-            Command::LabelResults(args) => cmd::labels::label_results(args),
-            Command::MakeReport(args) => cmd::labels::make_report(args),
-            Command::Workloads(args) => cmd::workloads::run(&args),
-            Command::Check(args) => Ok(workload_command(cmd::check::run(&args))),
-            Command::Accounts(args) => Ok(workload_command(cmd::accounts::run(&args))),
-            Command::Certs(args) => cmd::certs::run(&args),
-            Command::Explain(args) => Ok(workload_command(cmd::explain::run(&args))),
-            Command::Fmt(args) => Ok(workload_command(cmd::fmt::run(&args))),
-            Command::Lsp(args) => Ok(workload_command(cmd::lsp::run(args))),
-            Command::Net(args) => cmd::net::run(args),
-            Command::Aka(args) => cmd::aka::run(&args),
-            Command::Lab(args) => cmd::lab::run(args),
-            Command::MslTest(args) => cmd::net::msl_test::run(&args),
-            Command::Polyprobe(args) => cmd::polyprobe::run(&args),
-            Command::Agent(args) => cmd::agent::run(args),
-            Command::Fleet(args) => cmd::fleet::run(args),
-            Command::Mon(args) => cmd::mon::run(&args),
-            Command::Udp2tcpd(args) => cmd::udp2tcpd::run(&args),
-            Command::Config(args) => cmd::config::run(&args, settings),
-            Command::Extras(args) => cmd::extras::run(&args),
+            Command::Try(Lazy(args)) => cmd::try_run::run(args),
+            Command::Run(Lazy(args)) => cmd::run::run(args),
+            Command::Simulate(Lazy(args)) => cmd::simulate::run(args),
+            Command::Peak(Lazy(args)) => cmd::peak::run(args),
+            Command::Downtime(Lazy(args)) => cmd::downtime::run(args),
+            Command::Doctor(Lazy(args)) => cmd::doctor::run(args),
+            Command::Devices(Lazy(args)) => cmd::devices::run(args),
+            Command::Client(Lazy(args)) => cmd::client::run(args),
+            Command::Server(Lazy(args)) => cmd::server::run(args),
+            Command::Proxy(Lazy(args)) => cmd::proxy::run(args),
+            Command::Dns(Lazy(args)) => cmd::dns::run(args),
+            Command::Lx(Lazy(args)) => cmd::logs::lx(args),
+            Command::Ltrace(Lazy(args)) => cmd::logs::ltrace(args),
+            Command::Lr(Lazy(args)) => cmd::logs::lr(args),
+            Command::CmpLx(Lazy(args)) => cmd::logs::cmp_lx(args),
+            Command::Export(Lazy(args)) => cmd::export::run(args),
+            Command::Report(Lazy(args)) => cmd::logs::report(args),
+            Command::Compare(Lazy(args)) => cmd::compare::run(args),
+            Command::Runs(Lazy(args)) => cmd::runs::run(args),
+            Command::Bakeoff(Lazy(args)) => cmd::bakeoff::run(args),
+            Command::Bb(Lazy(args)) => cmd::bb::run(args),
+            Command::Import(Lazy(args)) => cmd::import::run(args),
+            Command::LabelResults(Lazy(args)) => cmd::labels::label_results(args),
+            Command::MakeReport(Lazy(args)) => cmd::labels::make_report(args),
+            Command::Workloads(Lazy(args)) => cmd::workloads::run(&args),
+            Command::Check(Lazy(args)) => Ok(workload_command(cmd::check::run(&args))),
+            Command::Accounts(Lazy(args)) => Ok(workload_command(cmd::accounts::run(&args))),
+            Command::Certs(Lazy(args)) => cmd::certs::run(&args),
+            Command::Explain(Lazy(args)) => Ok(workload_command(cmd::explain::run(&args))),
+            Command::Fmt(Lazy(args)) => Ok(workload_command(cmd::fmt::run(&args))),
+            Command::Lsp(Lazy(args)) => Ok(workload_command(cmd::lsp::run(args))),
+            Command::Net(Lazy(args)) => cmd::net::run(args),
+            Command::Aka(Lazy(args)) => cmd::aka::run(&args),
+            Command::Lab(Lazy(args)) => cmd::lab::run(args),
+            Command::MslTest(Lazy(args)) => cmd::net::msl_test::run(&args),
+            Command::Polyprobe(Lazy(args)) => cmd::polyprobe::run(&args),
+            Command::Agent(Lazy(args)) => cmd::agent::run(args),
+            Command::Fleet(Lazy(args)) => cmd::fleet::run(args),
+            Command::Mon(Lazy(args)) => cmd::mon::run(&args),
+            Command::Udp2tcpd(Lazy(args)) => cmd::udp2tcpd::run(&args),
+            Command::Config(Lazy(args)) => cmd::config::run(&args, settings),
+            Command::Extras(Lazy(args)) => cmd::extras::run(&args),
             Command::Addresses(command) => Ok(command.run()),
             Command::ClassicNames => {
                 programs::CLASSIC.iter().for_each(|(name, _)| output::print(&format!("{name}\n")));

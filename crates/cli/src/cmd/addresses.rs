@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 use polygraph_addr::{Addr, AddrRange, IpTable, PlacementScope, WebAxeLoads, expand, zone_files};
 use polygraph_plan::bench_addresses::{AddressMap, address_map, placement};
 
+use crate::lazy::Lazy;
 use crate::options::workload::AddressWorkloadOptions;
 
 /// A range with more names than this is probably a typing error.
@@ -19,19 +20,19 @@ const MAX_NAMES: u64 = 1 << 20;
 pub enum AddrCommand {
     /// Show the addresses of a PolyMix-2 bench
     #[command(name = "pmix2-ips", after_help = PMIX_EXAMPLES)]
-    Pmix2Ips(PmixArgs),
+    Pmix2Ips(Lazy<PmixArgs>),
     /// Show the addresses of a PolyMix-3 bench, machine by machine
     #[command(name = "pmix3-ips", after_help = PMIX_EXAMPLES)]
-    Pmix3Ips(PmixArgs),
+    Pmix3Ips(Lazy<PmixArgs>),
     /// Show the addresses or routes of a WebAxe-4 bench, machine by machine
     #[command(name = "webaxe4-ips", after_help = WEBAXE_EXAMPLES)]
-    Webaxe4Ips(WebaxeArgs),
+    Webaxe4Ips(Lazy<WebaxeArgs>),
     /// Show the agents of a workload on each machine
     #[command(name = "pgl2ips", after_help = PGL2IPS_EXAMPLES)]
-    Pgl2Ips(Pgl2IpsArgs),
+    Pgl2Ips(Lazy<Pgl2IpsArgs>),
     /// Write DNS zone files for an address map, and print the name server's configuration
     #[command(name = "dns-cfg", after_help = DNS_EXAMPLES)]
-    DnsCfg(DnsArgs),
+    DnsCfg(Lazy<DnsArgs>),
 }
 
 const PMIX_EXAMPLES: &str = "\
@@ -137,11 +138,11 @@ impl AddrCommand {
     /// Runs the command. Errors go to standard error, with exit code 1.
     pub fn run(self) -> ExitCode {
         let done = match self {
-            AddrCommand::Pmix2Ips(args) => args.text(false).and_then(show),
-            AddrCommand::Pmix3Ips(args) => args.text(true).and_then(show),
-            AddrCommand::Webaxe4Ips(args) => args.text().and_then(show),
-            AddrCommand::Pgl2Ips(args) => args.text().and_then(show),
-            AddrCommand::DnsCfg(args) => args.run(),
+            AddrCommand::Pmix2Ips(Lazy(args)) => args.text(false).and_then(show),
+            AddrCommand::Pmix3Ips(Lazy(args)) => args.text(true).and_then(show),
+            AddrCommand::Webaxe4Ips(Lazy(args)) => args.text().and_then(show),
+            AddrCommand::Pgl2Ips(Lazy(args)) => args.text().and_then(show),
+            AddrCommand::DnsCfg(Lazy(args)) => args.run(),
         };
         match done {
             Ok(()) => ExitCode::SUCCESS,

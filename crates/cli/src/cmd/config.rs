@@ -3,14 +3,15 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use clap::{Arg, Command, CommandFactory, Parser};
+use clap::{Arg, Command, Parser};
 use polygraph_runner::Failure;
 use serde_json::{Value, json};
 
 use crate::Cli;
 use crate::exit::Done;
+use crate::lazy::whole;
 use crate::output;
-use crate::settings::{Key, OptionDefault, Settings, environment_name, is_command};
+use crate::settings::{Key, OptionDefault, Settings, environment_name, is_command, own_options};
 
 /// Options of `config`.
 #[derive(Parser, Debug)]
@@ -33,7 +34,7 @@ pub struct Args {
 
 /// Shows settings.
 pub fn run(args: &Args, settings: &Settings) -> Done {
-    let program = Cli::command();
+    let program = whole::<Cli>();
     if !is_command(&program, &args.command) {
         return Err(Failure::usage(format!("there is no command `{}`", args.command.join(" "))));
     }
@@ -69,7 +70,7 @@ impl Row {
 /// All options of a command.
 fn of_command(program: &Command, command: &[String], settings: &Settings) -> Vec<Row> {
     let found = command.iter().fold(program, |at, name| at.find_subcommand(name).unwrap_or(at));
-    let own = found.get_arguments().filter(|arg| !arg.is_hide_set());
+    let own = own_options(found);
     let row = |arg: &Arg| {
         let key = Key { command: command.to_vec(), option: arg.get_long()?.to_owned() };
         let setting = settings.settings.iter().find(|setting| setting.key == key);

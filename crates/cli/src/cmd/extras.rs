@@ -29,7 +29,7 @@ pub fn run(args: &Args) -> Done {
     use crate::legacy::programs;
     use crate::{extras, output};
 
-    let program = crate::help::dress_all(crate::Cli::command());
+    let program = crate::help::dress(crate::Cli::command());
     for file in extras::files(&program, &programs::CLASSIC).map_err(Failure::setup)? {
         let path = args.prefix.join(&file.path);
         output::print(&format!("{}\n", path.display()));

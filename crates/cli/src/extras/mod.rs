@@ -7,6 +7,8 @@ use std::io;
 use clap::Command;
 use clap_complete::{Shell, generate};
 
+use crate::lazy::whole_of;
+
 /// A file of an installation.
 #[derive(Clone, Debug)]
 pub struct ExtraFile {
@@ -35,7 +37,7 @@ pub fn files(program: &Command, classic: &[(&'static str, &str)]) -> io::Result<
         let Some(command) = program.find_subcommand(subcommand) else { continue };
         // The program calls itself `polygraph client`, whatever its name.
         let command = command.clone().name(*name).bin_name(*name).display_name(*name);
-        let command = command.version(env!("CARGO_PKG_VERSION"));
+        let command = whole_of(&command.version(env!("CARGO_PKG_VERSION")));
         let see_also = format!("polygraph-{subcommand}");
         let page = man::page(&command, name, &["polygraph".to_owned(), see_also])?;
         // `polygraph-lx` is a classic name, and the page of `polygraph lx` has the same name.
@@ -68,7 +70,7 @@ mod tests {
 
     #[test]
     fn every_command_and_classic_name_has_its_files() {
-        let program = crate::help::dress_all(Cli::command());
+        let program = crate::help::dress(Cli::command());
         let files = files(&program, &CLASSIC).unwrap();
         let paths: BTreeSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(paths.len(), files.len(), "a file is written twice");
@@ -92,7 +94,7 @@ mod tests {
 
     #[test]
     fn pages_have_options_and_examples_as_they_are() {
-        let program = crate::help::dress_all(Cli::command());
+        let program = crate::help::dress(Cli::command());
         let files = files(&program, &CLASSIC).unwrap();
         let text = |path: &str| &files.iter().find(|file| file.path == path).unwrap().text;
         let page = text("share/man/man1/polyclt.1");

@@ -10,6 +10,7 @@
 //!
 //! `polygraph run FILE.pg` is short for `polygraph run --config FILE.pg`; the file may be the name of a built-in workload.
 
+use crate::lazy::whole_of;
 use clap::Command;
 use polygraph_assets::{EntryKind, SCHEME, find};
 
@@ -61,7 +62,7 @@ pub fn modernize(words: Vec<String>, cli: &Command) -> (Vec<String>, Vec<Correct
         return (out, Vec::new());
     }
     let options: Vec<String> =
-        command.get_arguments().filter_map(|arg| arg.get_long()).map(str::to_owned).collect();
+        whole_of(command).get_arguments().filter_map(|arg| arg.get_long()).map(str::to_owned).collect();
     let (rest, corrections) = options_of(&rest, &options);
     out.extend(rest);
     (out, corrections)

@@ -70,13 +70,11 @@ pub fn explain(words: &[String]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
     fn unsupported_options_do_not_exist() {
-        let cli = crate::Cli::command();
+        let cli = crate::lazy::whole::<crate::Cli>();
         for command in ["client", "server"] {
             let there: Vec<&str> = cli
                 .find_subcommand(command)

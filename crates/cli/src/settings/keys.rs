@@ -27,7 +27,7 @@ impl KnownKey {
     }
 }
 
-/// All options of a program.
+/// All options of a [whole](crate::lazy::whole) program.
 pub fn keys(program: &Command) -> Vec<KnownKey> {
     let mut found = Vec::new();
     collect(program, &[], &mut found);
@@ -35,15 +35,29 @@ pub fn keys(program: &Command) -> Vec<KnownKey> {
 }
 
 fn collect(command: &Command, path: &[String], found: &mut Vec<KnownKey>) {
-    found.extend(command.get_arguments().filter_map(|arg| known(arg, path)));
-    for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
+    found.extend(own_options(command).filter_map(|arg| known(arg, path)));
+    for inner in subcommands(command) {
         let path: Vec<String> = path.iter().cloned().chain([inner.get_name().to_owned()]).collect();
         collect(inner, &path, found);
     }
 }
 
+/// The options of a command, without those that all commands have; of the program, these.
+pub fn own_options(command: &Command) -> impl Iterator<Item = &Arg> {
+    let is_program = command.get_name() == env!("CARGO_PKG_NAME");
+    let is_help = |arg: &Arg| ["help", "version"].contains(&arg.get_id().as_str());
+    command
+        .get_arguments()
+        .filter(move |arg| !arg.is_hide_set() && !is_help(arg) && (is_program || !arg.is_global_set()))
+}
+
+/// The commands below a command that users see.
+pub fn subcommands(command: &Command) -> impl Iterator<Item = &Command> {
+    command.get_subcommands().filter(|inner| !inner.is_hide_set() && inner.get_name() != "help")
+}
+
 fn known(arg: &Arg, path: &[String]) -> Option<KnownKey> {
-    let option = arg.get_long().filter(|_| !arg.is_hide_set())?;
+    let option = arg.get_long()?;
     let (is_flag, is_list) = match arg.get_action() {
         ArgAction::SetTrue => (true, false),
         ArgAction::Set => (false, false),
@@ -67,12 +81,12 @@ pub fn find<'a>(keys: &'a [KnownKey], command: &[String], option: &str) -> Optio
 /// Whether there is a command with these names.
 pub fn is_command(program: &Command, command: &[String]) -> bool {
     let mut at = program;
-    command.iter().all(|name| match at.find_subcommand(name).filter(|found| !found.is_hide_set()) {
-        Some(found) if found.get_name() == name => {
+    command.iter().all(|name| match subcommands(at).find(|found| found.get_name() == name) {
+        Some(found) => {
             at = found;
             true
         }
-        _ => false,
+        None => false,
     })
 }
 

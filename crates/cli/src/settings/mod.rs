@@ -11,7 +11,7 @@ mod sources;
 use std::path::PathBuf;
 
 pub use self::apply::{apply, origins_in};
-pub use self::keys::is_command;
+pub use self::keys::{is_command, own_options};
 pub use self::sources::{as_given, environment_name, load, variables};
 
 /// An option of a command.

@@ -9,8 +9,9 @@ use polygraph_runner::Failure;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::keys::{KnownKey, find, is_command, keys, plain, similar};
+use super::keys::{KnownKey, find, is_command, keys, plain, similar, subcommands};
 use super::{Key, OptionDefault, Origin, Settings, SettingsFile};
+use crate::lazy::whole_of;
 
 /// The environment variable that names the only file to read; `none`: neither files nor variables are read.
 pub const CONFIG_VARIABLE: &str = "POLYGRAPH_CONFIG";
@@ -63,11 +64,16 @@ pub fn load(
     if named.is_some_and(|value| value == "none") {
         return Ok(Settings::default());
     }
-    let known = keys(program);
     let files = match named {
         Some(path) => vec![SettingsFile { role: CONFIG_VARIABLE, path: path.into(), exists: true }],
         None => usual_files(&variables),
     };
+    let is_setting = |name: &String| name.starts_with(PREFIX);
+    if !variables.keys().any(is_setting) && !files.iter().any(|file| file.exists) {
+        return Ok(Settings { files, settings: Vec::new() });
+    }
+    let program = &whole_of(program);
+    let known = keys(program);
     let mut found = from_variables(&variables, &known)?;
     for file in files.iter().filter(|file| file.exists) {
         found.extend(from_file(&file.path, program, &known)?);
@@ -188,7 +194,7 @@ impl SettingsReader<'_> {
 
     fn unknown_command(&self, command: &[String], name: &str) -> String {
         let outer = command.iter().fold(self.program, |at, name| at.find_subcommand(name).unwrap_or(at));
-        let names = outer.get_subcommands().filter(|inner| !inner.is_hide_set()).map(Command::get_name);
+        let names = subcommands(outer).map(Command::get_name);
         let hint = similar(name, names).map_or_else(String::new, |hint| format!("; did you mean [{hint}]?"));
         format!("there is no command `{}`{hint}", [command, &[name.to_owned()]].concat().join(" "))
     }
@@ -303,7 +309,7 @@ mod tests {
 
     #[test]
     fn variables_have_one_meaning_each() {
-        let known = keys(&Cli::command());
+        let known = keys(&whole_of(&Cli::command()));
         let names: BTreeSet<String> = known.iter().map(|known| environment_name(&known.key)).collect();
         assert_eq!(names.len(), known.len());
         let load = |list: &[(&str, &str)]| load(&Cli::command(), variables(list)).map_err(|e| e.to_string());
