@@ -13,7 +13,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-use polygraph_stats::{Block, ErrorKind};
+use polygraph_stats::{BinSet, Block, ErrorKind};
 
 use crate::scope::Scope;
 
@@ -30,7 +30,7 @@ pub use run::{RunFigures, of_any_run, of_contents, of_run, of_statuses};
 pub(crate) use transactions::SPECIAL;
 pub use values::{BinRow, Values};
 
-use table::FigureTable;
+use table::{FigureTable, NeededBins};
 use values::Statistic;
 
 /// Unit of a figure.
@@ -103,6 +103,8 @@ pub struct Figure {
     pub definition: String,
     /// Section of the table.
     pub section: &'static str,
+    /// The histograms whose bins the value depends on. With these, a figure has the same value as with all bins.
+    pub bins: BinSet,
     compute: Compute,
 }
 
@@ -224,6 +226,7 @@ pub struct Distribution {
     pub scale: f64,
     /// Width of the bins in percent of the values: 0.1 or 6.
     pub width_percent: f64,
+    bins: NeededBins,
     pick: ValuesOf,
 }
 
@@ -275,6 +278,11 @@ pub fn find(name: &str) -> Option<&'static Figure> {
     INDEX.get(name).copied()
 }
 
+/// The histograms whose bins are needed for the values of these figures.
+pub fn bins_of<'a>(figures: impl IntoIterator<Item = &'a Figure>) -> BinSet {
+    figures.into_iter().fold(BinSet::NONE, |bins, figure| bins | figure.bins)
+}
+
 /// The value of a figure that is known to exist.
 pub(crate) fn value(name: &str, scope: &Scope) -> Option<f64> {
     find(name).unwrap_or_else(|| panic!("figure {name} is in the table")).of(scope)
@@ -322,6 +330,27 @@ mod tests {
         let at_once = extract(all(), &scope);
         for (figure, value) in all().iter().zip(at_once) {
             assert_eq!(figure.of(&scope), value, "{}", figure.name);
+        }
+    }
+
+    #[test]
+    fn figures_name_the_bins_that_they_need() {
+        let run = crate::testlog::Run { rich: true, phases: [1.0, 2.0, 1.0], ..Default::default() };
+        for log in run.logs() {
+            let scope = crate::fold(&[log]).unwrap().headline.unwrap().scope;
+            let sets = [BinSet::RESPONSE_TIMES, BinSet::DUE_RESPONSE_TIMES, BinSet::SIZES, BinSet::LATENESS];
+            for bins in sets.into_iter().chain([BinSet::NONE, BinSet::ALL]) {
+                let mut reduced = Scope { together: Default::default(), ..scope.clone() };
+                reduced.block.keep_bins(bins);
+                for figure in all().iter().filter(|figure| figure.bins == bins) {
+                    assert_eq!(figure.of(&reduced), figure.of(&scope), "{}", figure.name);
+                }
+                // No other figure gets another value: it is undefined.
+                for figure in all() {
+                    let value = figure.of(&reduced);
+                    assert!(value.is_none() || value == figure.of(&scope), "{}", figure.name);
+                }
+            }
         }
     }
 

@@ -33,12 +33,17 @@ mod stalls;
 mod trend;
 mod verified;
 
+use polygraph_stats::BinSet;
+
 use crate::facts::RunFacts;
 use crate::verdict::{FindingSeverity, LimitingParty, Verdict, VerdictFinding, VerdictOutcome};
 
 pub use contents::MARK as CONTENTS_MARK;
 pub use rules::{Rule, all as rules};
 pub use sample::MIN as LEAST_TRANSACTIONS;
+
+/// The histograms whose bins rules look at.
+pub(crate) const BINS: BinSet = BinSet::LATENESS;
 
 /// Applies all rules.
 pub fn judge(facts: &RunFacts) -> Verdict {

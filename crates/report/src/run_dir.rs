@@ -3,13 +3,15 @@
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-use polygraph_stats::LogFile;
 use polygraph_stats::log::LogError;
+use polygraph_stats::{BinSet, LogFile};
 use serde_json::Value;
 
 use crate::facts::RunFacts;
 use crate::fold::{FileError, FoldError, fold, fold_files};
+use crate::judge;
 use crate::parallel;
+use crate::series;
 use crate::source::LogSource;
 
 /// Why a run cannot be read.
@@ -51,13 +53,15 @@ pub struct Run {
     pub manifest: Option<Value>,
 }
 
-/// A run with its logs, for callers that need every interval.
+/// A run with its logs, for callers that need every interval. Neither facts nor logs have other bins than `bins`.
 #[derive(Debug)]
 pub struct WholeRun {
     /// The run.
     pub run: Run,
     /// Logs of the run.
     pub logs: Vec<Box<dyn LogSource>>,
+    /// The histograms whose bins were read. Always sufficient for the verdict and the series.
+    pub bins: BinSet,
 }
 
 impl Deref for WholeRun {
@@ -69,15 +73,18 @@ impl Deref for WholeRun {
 }
 
 impl WholeRun {
-    /// Reads the run at `path`: a result directory with its logs and its manifest, or a single log.
+    /// Reads the run at `path`: a result directory with its logs and its manifest, or a single log. Of its histograms, the bins
+    /// of those in `wanted` are read, and those that verdict and series need.
     ///
     /// # Errors
     /// If there is no log, or a log is unreadable.
-    pub fn open(path: &Path) -> Result<WholeRun, RunError> {
-        let open =
-            |path: &PathBuf| -> Result<Box<dyn LogSource>, LogError> { Ok(Box::new(LogFile::open(path)?)) };
+    pub fn open(path: &Path, wanted: BinSet) -> Result<WholeRun, RunError> {
+        let bins = wanted | judge::BINS | series::bins();
+        let open = |path: &PathBuf| -> Result<Box<dyn LogSource>, LogError> {
+            Ok(Box::new(LogFile::open(path)?.with_bins(bins)))
+        };
         let logs = logs_at(path)?.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        Ok(WholeRun { run: Run::of(path, fold(&logs)?), logs })
+        Ok(WholeRun { run: Run::of(path, fold(&logs)?), logs, bins })
     }
 }
 
@@ -86,8 +93,8 @@ impl WholeRun {
     ///
     /// # Errors
     /// As [`WholeRun::open`], for the first of them that cannot be read.
-    pub fn open_all(paths: &[&Path]) -> Result<Vec<WholeRun>, RunError> {
-        parallel::map(paths, |path| WholeRun::open(path)).into_iter().collect()
+    pub fn open_all(paths: &[&Path], wanted: BinSet) -> Result<Vec<WholeRun>, RunError> {
+        parallel::map(paths, |path| WholeRun::open(path, wanted)).into_iter().collect()
     }
 }
 

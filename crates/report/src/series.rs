@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use polygraph_stats::{Histogram, Interval};
+use polygraph_stats::{BinSet, Histogram, Interval};
 
 use crate::figures;
 use crate::scope::{Scope, ScopeBuilder};
@@ -85,6 +85,11 @@ const BINS: usize = 8 * BINS_PER_DECADE;
 /// the first or above the last edge are counted in the outermost bins.
 pub fn bin_edges_ms() -> Vec<f64> {
     (0..=BINS).map(|i| FIRST_BIN_US * 1e-3 * 10f64.powf(i as f64 / BINS_PER_DECADE as f64)).collect()
+}
+
+/// The histograms whose bins points are made from.
+pub(crate) fn bins() -> BinSet {
+    BinSet::RESPONSE_TIMES | figures::bins_of(FIGURES.iter().filter_map(|name| figures::find(name)))
 }
 
 /// Counts of response times in logarithmic bins.

@@ -5,7 +5,8 @@ use polygraph_stats::evidence::fact;
 use polygraph_stats::record::{EndReason, Header, Interval, PlannedPhase, Record, Side};
 use polygraph_stats::stall::Stall;
 use polygraph_stats::{
-    Block, Class, CloseKind, ErrorKind, Evidence, Finished, HttpVersion, LogWriter, MissCause,
+    BinSet, Block, Class, CloseKind, ErrorKind, Evidence, Finished, HttpVersion, LogWriter, MissCause,
+    ReadLog,
 };
 
 use crate::log::Log;
@@ -542,4 +543,16 @@ fn rich(block: &mut Block, done: Finished, at_ns: u64) {
 /// Reads a log from memory.
 pub fn read(name: &str, bytes: &[u8]) -> Log {
     Log::read(name, bytes).expect("a signature and a header")
+}
+
+/// The log as it is read with the bins of these histograms only.
+pub fn with_bins(log: &Log, bins: BinSet) -> Log {
+    let mut records = log.log.records.clone();
+    for record in &mut records {
+        if let Record::Interval(interval) = record {
+            interval.block.keep_bins(bins);
+        }
+    }
+    let (header, missing) = (log.log.header.clone(), log.log.missing.clone());
+    Log { name: log.name.clone(), log: ReadLog { header, records, missing } }
 }

@@ -9,7 +9,7 @@ use polygraph_report::ltrace::TraceOptions;
 use polygraph_report::lx::{LxOptions, extract};
 use polygraph_report::run_dir::WholeRun;
 use polygraph_report::{LogSource, fold_files, lr, ltrace};
-use polygraph_stats::{Block, Class, Finished, Header, Interval, LogFile, LogWriter, Record, Side};
+use polygraph_stats::{BinSet, Block, Class, Finished, Header, Interval, LogFile, LogWriter, Record, Side};
 use polygraph_testing::memory::{Counting, peak_of};
 
 /// Tests take turns, because the counters are those of the process.
@@ -122,7 +122,10 @@ fn commands_take_no_more_memory_for_longer_runs() {
     compared("ltrace", |log| ltrace(&open(log), &following).unwrap());
     compared("ltrace --smooth_slide", |log| ltrace(&open(log), &sliding).unwrap());
     compared("compare", |log| {
-        let group = |name: &str| RunGroup { name: name.into(), runs: vec![WholeRun::open(log).unwrap()] };
+        let group = |name: &str| RunGroup {
+            name: name.into(),
+            runs: vec![WholeRun::open(log, BinSet::NONE).unwrap()],
+        };
         let groups = [group("one"), group("two")];
         assert_eq!(compare(&groups, CompareOptions::default()).unwrap().parts[0].blocks, 20);
     });

@@ -3,6 +3,7 @@
 use polygraph_link::Nanos;
 use serde::{Deserialize, Serialize};
 
+use crate::bin_set::BinSet;
 use crate::class::{Class, ClassStats};
 use crate::counts::{
     AuthScheme, Breakdown, CloseKind, CloseStats, CompoundStats, CookieStats, CountAndBytes, DnsStats,
@@ -339,6 +340,27 @@ impl Block {
         for (mine, before) in self.levels_mut().into_iter().zip(previous.levels()) {
             *mine = before.carry();
         }
+    }
+
+    /// Forgets the bins of all histograms that are not in `wanted`; see [`Histogram::drop_bins`].
+    pub fn keep_bins(&mut self, wanted: BinSet) {
+        if wanted == BinSet::ALL {
+            return;
+        }
+        let (classes, late_us) = (std::mem::take(&mut self.classes), std::mem::take(&mut self.late_us));
+        self.drop_bins();
+        (self.classes, self.late_us) = (classes, late_us);
+        let keep = |set: BinSet, histogram: &mut Histogram| {
+            if !wanted.contains(set) {
+                histogram.drop_bins();
+            }
+        };
+        for ClassStats { rptm_us, due_rptm_us, size } in &mut self.classes {
+            keep(BinSet::RESPONSE_TIMES, rptm_us);
+            keep(BinSet::DUE_RESPONSE_TIMES, due_rptm_us);
+            keep(BinSet::SIZES, size);
+        }
+        keep(BinSet::LATENESS, &mut self.late_us);
     }
 
     /// Empties the block, levels included.

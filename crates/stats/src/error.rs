@@ -269,6 +269,8 @@ impl crate::fold::Fold for ErrorCounts {
     fn clear(&mut self) {
         self.0.clear();
     }
+
+    fn drop_bins(&mut self) {}
 }
 
 impl Serialize for ErrorCounts {

@@ -1,11 +1,13 @@
-//! A common way to add up and clear counters of any kind.
+//! A common way to add up and clear counters of any kind, and to leave out details that nobody needs.
 
-/// A counter, or a group of counters, that can be added up and cleared.
+/// A counter, or a group of counters, that can be added up, cleared and reduced to sums.
 pub(crate) trait Fold {
     /// Adds the counts of `other`.
     fn fold(&mut self, other: &Self);
     /// Sets everything to zero, but keeps allocated memory for the next interval.
     fn clear(&mut self);
+    /// Forgets the bins of all histograms; see [`Histogram::drop_bins`](crate::Histogram::drop_bins).
+    fn drop_bins(&mut self);
 }
 
 impl Fold for u64 {
@@ -16,6 +18,8 @@ impl Fold for u64 {
     fn clear(&mut self) {
         *self = 0;
     }
+
+    fn drop_bins(&mut self) {}
 }
 
 impl<T: Fold, const N: usize> Fold for [T; N] {
@@ -25,6 +29,10 @@ impl<T: Fold, const N: usize> Fold for [T; N] {
 
     fn clear(&mut self) {
         self.iter_mut().for_each(T::clear);
+    }
+
+    fn drop_bins(&mut self) {
+        self.iter_mut().for_each(T::drop_bins);
     }
 }
 
@@ -37,6 +45,10 @@ impl<T: Fold + Default> Fold for Vec<T> {
 
     fn clear(&mut self) {
         self.iter_mut().for_each(T::clear);
+    }
+
+    fn drop_bins(&mut self) {
+        self.iter_mut().for_each(T::drop_bins);
     }
 }
 
@@ -53,6 +65,11 @@ macro_rules! fold_fields {
             fn clear(&mut self) {
                 let $name { $($field,)+ $($($other: _,)+)? } = self;
                 $($crate::fold::Fold::clear($field);)+
+            }
+
+            fn drop_bins(&mut self) {
+                let $name { $($field,)+ $($($other: _,)+)? } = self;
+                $($crate::fold::Fold::drop_bins($field);)+
             }
         }
     )+};

@@ -43,6 +43,8 @@ enum Bins {
     Array(Vec<u32>),
     /// The form of the log.
     Packed(PackedBins),
+    /// Nobody needs the bins: [`Histogram::drop_bins`].
+    Dropped,
 }
 
 impl<const DIGITS: u8> Default for Histogram<DIGITS> {
@@ -95,11 +97,12 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
         ((index - scale * (Self::EXACT / 2) + 1) << scale) - 1
     }
 
-    /// Converts the bins to an array and returns the counters.
+    /// Converts the bins, which are not dropped, to an array and returns the counters.
     fn array(&mut self) -> &mut Vec<u32> {
         let mut counts = Vec::new();
         let counts = match &mut self.bins {
             Bins::Array(_) => None,
+            Bins::Dropped => unreachable!("nothing is counted in dropped bins"),
             Bins::Used(used) => {
                 Self::make_room(&mut counts, used.last().map(|&(bin, _)| bin));
                 used.iter().for_each(|&(bin, n)| add(&mut counts, Self::index_of(bin), n));
@@ -115,7 +118,7 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
         }
         match &mut self.bins {
             Bins::Array(counts) => counts,
-            Bins::Used(_) | Bins::Packed(_) => unreachable!("turned into an array above"),
+            _ => unreachable!("turned into an array above"),
         }
     }
 
@@ -161,7 +164,7 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
                 Some((bin, count)) if *bin == Self::bin_of(value) => Some(count),
                 _ => None,
             },
-            Bins::Packed(_) => None,
+            Bins::Packed(_) | Bins::Dropped => None,
         };
         match known {
             Some(count) => *count = count.saturating_add(1),
@@ -171,8 +174,10 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
 
     /// Counts `n` values of one bin.
     fn count_in_bin(&mut self, value: u64, n: u32) {
-        if let Bins::Packed(_) = self.bins {
-            self.unpack();
+        match self.bins {
+            Bins::Packed(_) => self.unpack(),
+            Bins::Dropped => return,
+            _ => {}
         }
         if let Bins::Used(used) = &mut self.bins {
             let bin = Self::bin_of(value);
@@ -200,7 +205,7 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
         }
     }
 
-    /// Adds everything that `other` has counted.
+    /// Adds everything that `other` has counted. If one of them has dropped its bins, the sum has none.
     pub fn merge(&mut self, other: &Histogram<DIGITS>) {
         if other.count() == 0 {
             return;
@@ -210,6 +215,8 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
             return;
         }
         match &other.bins {
+            Bins::Dropped => self.bins = Bins::Dropped,
+            _ if matches!(self.bins, Bins::Dropped) => {}
             Bins::Used(used) => self.merge_used(used),
             Bins::Packed(packed) => self.merge_packed(packed, other.max()),
             Bins::Array(theirs) => {
@@ -252,12 +259,24 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
         self.summary().with_only_extremes(extremes)
     }
 
+    /// Forgets the bins, which take nearly all the time of adding up and nearly all the memory. Count, sum, extremes and moments
+    /// remain. Percentiles are then undefined, in this histogram and in all sums that include it.
+    pub fn drop_bins(&mut self) {
+        if self.count() > 0 {
+            self.bins = Bins::Dropped;
+        }
+    }
+
     /// The histogram without `part`, all of whose values must be in it. Smallest and largest value of the result are
-    /// exact to the width of a bin.
+    /// exact to the width of a bin; they are undefined if bins are missing.
     #[must_use]
     pub fn without(&self, part: &Histogram<DIGITS>) -> Histogram<DIGITS> {
         if part.count() == 0 {
             return self.clone();
+        }
+        if !(self.has_bins() && part.has_bins()) {
+            let summary = self.summary().since(&part.summary()).with_only_extremes(NONE);
+            return Histogram::of(Bins::Dropped, summary);
         }
         let mut taken = part.bins().peekable();
         let mut used = Vec::new();
@@ -282,10 +301,15 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
             match &mut self.bins {
                 Bins::Used(used) => used.clear(),
                 Bins::Array(counts) => counts.fill(0),
-                Bins::Packed(_) => self.bins = Bins::Used(Vec::new()),
+                Bins::Packed(_) | Bins::Dropped => self.bins = Bins::Used(Vec::new()),
             }
             (self.summary, self.earlier) = (SummaryStats::default(), NONE);
         }
+    }
+
+    /// Whether there are bins for all values.
+    pub fn has_bins(&self) -> bool {
+        !matches!(self.bins, Bins::Dropped)
     }
 
     /// Count, sum, extremes.
@@ -324,7 +348,7 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
     }
 
     /// The smallest recorded value (within the width of a bin) that a share `q` (0 to 1) of all values does not
-    /// exceed; `None` without values.
+    /// exceed; `None` without values or without bins.
     pub fn quantile(&self, q: f64) -> Option<u64> {
         let wanted = ((q * self.count() as f64).ceil() as u64).max(1);
         let (min, max) = (self.min()?, self.max()?);
@@ -348,14 +372,15 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
                 let rest = counts[skipped..].iter().copied();
                 reaches(rest, wanted - before).map(|at| Self::bin_at(skipped + at))
             }
+            Bins::Dropped => None,
         };
         Some(bin?.clamp(min, max))
     }
 
-    /// Share of the values (0 to 1) that are at most `value`; `None` without values.
+    /// Share of the values (0 to 1) that are at most `value`; `None` without values or without bins.
     pub fn share_up_to(&self, value: u64) -> Option<f64> {
         let below: u64 = self.bins().take_while(|&(bin, _)| bin <= value).map(|(_, count)| count).sum();
-        (self.count() > 0).then(|| below as f64 / self.count() as f64)
+        (self.count() > 0 && self.has_bins()).then(|| below as f64 / self.count() as f64)
     }
 
     /// The bins that have values: largest value of the bin and its count, in ascending order.
@@ -371,6 +396,7 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
                 let sound = packed.iter().take_while(move |(index, _)| *index <= last);
                 Box::new(sound.map(|(index, count)| (Self::bin_at(index), u64::from(count))))
             }
+            Bins::Dropped => Box::new(std::iter::empty()),
         }
     }
 
@@ -385,7 +411,7 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
                 let used = counts.iter().enumerate().filter(|(_, count)| **count > 0);
                 used.map(|(index, &count)| range(Self::bin_at(index), count)).collect()
             }
-            Bins::Packed(_) => self
+            Bins::Packed(_) | Bins::Dropped => self
                 .bins()
                 .map(|(last, count)| ((last + 1).saturating_sub(Self::width_at(last)), last, count))
                 .collect(),
@@ -400,6 +426,10 @@ impl<const DIGITS: u8> Fold for Histogram<DIGITS> {
 
     fn clear(&mut self) {
         self.reset();
+    }
+
+    fn drop_bins(&mut self) {
+        Histogram::drop_bins(self);
     }
 }
 
@@ -444,7 +474,7 @@ impl<const DIGITS: u8> PartialEq for Histogram<DIGITS> {
     }
 }
 
-/// The form in the log, unless the histogram is empty.
+/// The form in the log, unless the histogram is empty. Bins that were dropped are empty.
 #[derive(Serialize, Deserialize)]
 struct Logged {
     summary: SummaryStats,
@@ -460,6 +490,7 @@ impl<const DIGITS: u8> Serialize for Histogram<DIGITS> {
                     PackedBins::of(counts.iter().copied().enumerate().filter(|(_, n)| *n > 0))
                 }
                 Bins::Packed(packed) => packed.clone(),
+                Bins::Dropped => PackedBins::default(),
             };
             Logged { summary: self.summary(), bins }
         });
@@ -472,10 +503,11 @@ impl<'de, const DIGITS: u8> Deserialize<'de> for Histogram<DIGITS> {
         let Some(Logged { summary, bins }) = Option::<Logged>::deserialize(deserializer)? else {
             return Ok(Histogram::default());
         };
-        if bins.is_empty() || summary.count == 0 {
-            return Err(de::Error::custom("bins without values, or values without bins"));
+        if summary.count == 0 {
+            return Err(de::Error::custom("bins without values"));
         }
-        Ok(Histogram::of(Bins::Packed(bins), summary))
+        let bins = if bins.is_empty() { Bins::Dropped } else { Bins::Packed(bins) };
+        Ok(Histogram::of(bins, summary))
     }
 }
 
@@ -550,6 +582,33 @@ mod tests {
             coarse.ranges().into_iter().map(|(first, last, _)| last - first + 1).sum::<u64>(),
             98_304 + 4_096
         );
+    }
+
+    #[test]
+    fn without_bins_only_percentiles_are_unknown() {
+        let (mut dropped, whole) = (of(&[5, 7_000, 9]), of(&[5, 7_000, 9]));
+        dropped.drop_bins();
+        let bytes = postcard::to_stdvec(&dropped).unwrap();
+        dropped = postcard::from_bytes(&bytes).unwrap();
+        assert_eq!((dropped.summary(), dropped.has_bins()), (whole.summary(), false));
+        assert_eq!((dropped.quantile(0.5), dropped.share_up_to(9), dropped.bins().count()), (None, None, 0));
+        // Neither a sum nor a difference pretends to know all bins.
+        let mut sums = [whole.clone(), dropped.clone()];
+        sums[0].merge(&dropped);
+        sums[1].merge(&whole);
+        for mut sum in sums {
+            sum.record(12);
+            assert_eq!((sum.count(), sum.max(), sum.quantile(0.5)), (7, Some(7_000), None));
+            let left = sum.without(&whole);
+            assert_eq!((left.count(), left.sum(), left.max(), left.quantile(0.5)), (4, 7_026.0, None, None));
+            sum.reset();
+            sum.record(12);
+            assert_eq!(sum.quantile(0.5), Some(12));
+        }
+        let mut empty = Histogram::new();
+        empty.drop_bins();
+        empty.merge(&whole);
+        assert_eq!(empty.quantile(0.5), Some(9));
     }
 
     #[test]

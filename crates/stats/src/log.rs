@@ -12,6 +12,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
+use crate::bin_set::BinSet;
 use crate::record::{EndReason, Header, Interval, Record};
 
 const SIGNATURE: &[u8] = b"polygraph log\n";
@@ -138,6 +139,8 @@ pub struct LogReader<R> {
     at: u64,
     /// The payload of the current frame.
     payload: Vec<u8>,
+    /// The bins that records have.
+    bins: BinSet,
 }
 
 impl LogReader<BufReader<File>> {
@@ -168,7 +171,13 @@ impl<R: Read> LogReader<R> {
         if found != VERSION {
             return Err(LogError::Version { path: name.to_owned(), found });
         }
-        Ok(LogReader { input, at: start.len() as u64, payload: Vec::new() })
+        Ok(LogReader { input, at: start.len() as u64, payload: Vec::new(), bins: BinSet::ALL })
+    }
+
+    /// The same reader, whose records have only the bins in `wanted`.
+    #[must_use]
+    pub fn with_bins(self, wanted: BinSet) -> LogReader<R> {
+        LogReader { bins: wanted, ..self }
     }
 
     /// The next record, the end, or the place where the log is damaged.
@@ -194,10 +203,11 @@ impl<R: Read> LogReader<R> {
             _ => return damaged,
         }
         self.at += 8 + length as u64;
-        match postcard::from_bytes(payload) {
-            Ok(record) => NextRecord::Record(Box::new(record)),
-            Err(_) => NextRecord::Unknown,
+        let Ok(mut record) = postcard::from_bytes(payload) else { return NextRecord::Unknown };
+        if let Record::Interval(interval) = &mut record {
+            interval.block.keep_bins(self.bins);
         }
+        NextRecord::Record(Box::new(record))
     }
 }
 

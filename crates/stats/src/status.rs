@@ -45,6 +45,10 @@ impl Fold for ByStatus {
     fn clear(&mut self) {
         self.0.iter_mut().for_each(|(_, stats)| stats.clear());
     }
+
+    fn drop_bins(&mut self) {
+        self.0.iter_mut().for_each(|(_, stats)| stats.drop_bins());
+    }
 }
 
 /// A set of status codes (`custom_stats_scope` of the language, docs/reference/statistics.md, "Status code scope").

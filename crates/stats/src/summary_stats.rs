@@ -121,6 +121,8 @@ impl Fold for SummaryStats {
     fn clear(&mut self) {
         *self = SummaryStats::default();
     }
+
+    fn drop_bins(&mut self) {}
 }
 
 /// The form in the log; an empty summary takes one byte.

@@ -46,6 +46,8 @@ impl Fold for CodeCounts {
     fn clear(&mut self) {
         self.0.clear();
     }
+
+    fn drop_bins(&mut self) {}
 }
 
 /// Counts of a few different texts, in ascending order. Texts beyond the first sixteen count together, as the text `others`.
@@ -79,6 +81,8 @@ impl Fold for TextCounts {
     fn clear(&mut self) {
         self.0.clear();
     }
+
+    fn drop_bins(&mut self) {}
 }
 
 /// TLS connections, the transactions on them, and tunnels.

@@ -54,6 +54,8 @@ impl Fold for LevelDelta {
     fn clear(&mut self) {
         *self = LevelDelta::default();
     }
+
+    fn drop_bins(&mut self) {}
 }
 
 /// Sums over the robots of a loop, a process or a whole side in a period of time.

@@ -8,6 +8,7 @@ use polygraph_report::compare::{self, CompareOptions, Comparison, RunGroup};
 use polygraph_report::run_dir::WholeRun;
 use polygraph_report::threshold::{Condition, check_comparison};
 use polygraph_runner::{Failure, write_file};
+use polygraph_stats::BinSet;
 
 use crate::exit::{self, Done};
 use crate::options::expect::condition;
@@ -70,10 +71,10 @@ fn confidence(text: &str) -> Result<f64, String> {
 
 /// Compares runs.
 pub fn run(args: Args) -> Done {
-    let groups = groups(&args.runs)?;
     let mut objects = args.objects.clone();
     let mut phases = args.phases.clone();
     demand(&args.fail_on, &mut objects, &mut phases)?;
+    let groups = groups(&args.runs, compare::needed_bins(&objects).map_err(Failure::usage)?)?;
     let options = CompareOptions { phases, objects, delta: args.delta, confidence: args.confidence };
     let comparison = compare::compare(&groups, options).map_err(Failure::usage)?;
     if comparison.refused() && !args.anyway {
@@ -131,11 +132,11 @@ fn demand(
     Ok(())
 }
 
-/// Reads arguments of the form `[NAME=]RUN[,RUN...]`, and the runs they name.
-fn groups(texts: &[String]) -> Result<Vec<RunGroup>, Failure> {
+/// Reads arguments of the form `[NAME=]RUN[,RUN...]`, and the runs they name with these bins.
+fn groups(texts: &[String], bins: BinSet) -> Result<Vec<RunGroup>, Failure> {
     let named: Vec<(Option<&str>, Vec<&Path>)> = texts.iter().map(|text| names(text)).collect();
     let paths: Vec<&Path> = named.iter().flat_map(|(_, paths)| paths).copied().collect();
-    let mut runs = WholeRun::open_all(&paths).map_err(Failure::data)?.into_iter();
+    let mut runs = WholeRun::open_all(&paths, bins).map_err(Failure::data)?.into_iter();
     let group = |(name, paths): (Option<&str>, Vec<&Path>)| {
         let runs: Vec<WholeRun> = runs.by_ref().take(paths.len()).collect();
         let joined = || runs.iter().map(|run| run.name()).collect::<Vec<_>>().join("+");

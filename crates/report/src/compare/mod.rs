@@ -17,7 +17,9 @@ mod matrix;
 mod page;
 mod text;
 
-use crate::figures::Figure;
+use polygraph_stats::BinSet;
+
+use crate::figures::{Figure, bins_of};
 use crate::names::UnknownFigure;
 use crate::run_dir::{Run, WholeRun};
 use crate::verdict::VerdictOutcome;
@@ -87,6 +89,14 @@ pub enum CompareError {
         phase: String,
         /// Phases of the run.
         measured: Vec<String>,
+    },
+    /// A figure needs bins that were not read.
+    #[error("the histogram of figure {figure} was not read from run `{run}`")]
+    BinsNotRead {
+        /// The run.
+        run: String,
+        /// The figure.
+        figure: &'static str,
     },
     /// Nothing was measured in a run.
     #[error("nothing was measured in run `{0}`")]
@@ -220,6 +230,15 @@ impl Comparison<'_> {
     }
 }
 
+/// The histograms whose bins runs must have for a comparison of these figures, named as in [`CompareOptions::objects`].
+///
+/// # Errors
+/// If a figure does not exist.
+pub fn needed_bins(objects: &[String]) -> Result<BinSet, CompareError> {
+    // The page always shows percentiles of response times.
+    Ok(BinSet::RESPONSE_TIMES | bins_of(choice::choose(objects)?))
+}
+
 /// Compares groups of runs with the first of them.
 ///
 /// # Errors
@@ -235,6 +254,11 @@ pub fn compare(groups: &[RunGroup], options: CompareOptions) -> Result<Compariso
         }
     }
     let figures = choice::choose(&options.objects)?;
+    for run in groups.iter().flat_map(|group| &group.runs) {
+        if let Some(figure) = figures.iter().find(|figure| !run.bins.contains(figure.bins)) {
+            return Err(CompareError::BinsNotRead { run: run.name(), figure: &figure.name });
+        }
+    }
     let phases = phases(groups, &options.phases)?;
     let measured: Vec<MeasuredPhases> =
         phases.iter().map(|names| MeasuredPhases::new(groups, names, &figures)).collect();

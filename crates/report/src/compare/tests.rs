@@ -2,7 +2,7 @@ use super::*;
 use crate::fold::fold;
 use crate::log::Log;
 use crate::source::LogSource;
-use crate::testlog::Run as Plan;
+use crate::testlog::{Run as Plan, with_bins};
 use crate::threshold::{Condition, check_comparison};
 
 fn run(plan: &Plan) -> WholeRun {
@@ -12,7 +12,7 @@ fn run(plan: &Plan) -> WholeRun {
 fn of_logs(logs: Vec<Log>) -> WholeRun {
     let facts = fold(&logs).unwrap();
     let logs = logs.into_iter().map(|log| Box::new(log) as Box<dyn LogSource>).collect();
-    WholeRun { run: Run { path: "somewhere".into(), facts, manifest: None }, logs }
+    WholeRun { run: Run { path: "somewhere".into(), facts, manifest: None }, logs, bins: BinSet::ALL }
 }
 
 fn group(name: &str, plans: &[Plan]) -> RunGroup {
@@ -37,6 +37,41 @@ fn found(comparison: &Comparison<'_>) -> Vec<(String, ChangeJudgement)> {
 
 fn conditions(texts: &[&str]) -> Vec<Condition> {
     texts.iter().map(|text| text.parse().unwrap()).collect()
+}
+
+#[test]
+fn figures_whose_bins_were_not_read_are_refused() {
+    let mut groups = [group("a", &[plan(1, 1.0)]), group("b", &[plan(2, 1.0)])];
+    groups[1].runs[0].bins = BinSet::RESPONSE_TIMES | BinSet::LATENESS;
+    assert!(compare(&groups, CompareOptions::default()).is_ok());
+    for (figure, refused) in [("rep.size.mean", true), ("hit.size.mean", false), ("hit.size.p95", true)] {
+        let options = CompareOptions { objects: vec![figure.into()], ..CompareOptions::default() };
+        assert_eq!(compare(&groups, options).is_err(), refused, "{figure}");
+        assert_ne!(
+            groups[1].runs[0].bins.contains(needed_bins(&[figure.into()]).unwrap()),
+            refused,
+            "{figure}"
+        );
+    }
+    let options = CompareOptions { objects: vec!["hit.size.p95".into()], ..CompareOptions::default() };
+    let error = compare(&groups, options).unwrap_err();
+    assert_eq!(error.to_string(), "the histogram of figure hit.size.p95 was not read from run `somewhere`");
+}
+
+/// A comparison has the same result, whether the logs were read with all bins or with only those that it needs.
+#[test]
+fn needed_bins_suffice() {
+    let plans = [plan(1, 1.0), plan(2, 1.3)];
+    let bins = needed_bins(&[]).unwrap() | crate::judge::BINS | crate::series::bins();
+    assert_eq!(bins, BinSet::RESPONSE_TIMES | BinSet::LATENESS);
+    let text = |read: &dyn Fn(&Log) -> Log| {
+        let run = |plan: &Plan| of_logs(plan.logs().iter().map(read).collect());
+        let group = |(name, plan)| RunGroup { name: String::from(name), runs: vec![run(plan)] };
+        let groups: Vec<_> = ["a", "b"].into_iter().zip(&plans).map(group).collect();
+        let comparison = compare(&groups, CompareOptions::default()).unwrap();
+        (super::text(&comparison, false), page(&comparison))
+    };
+    assert_eq!(text(&|log| with_bins(log, BinSet::ALL)), text(&|log| with_bins(log, bins)));
 }
 
 /// Runs of the same device with different random numbers: there is nothing to be found, in any of all figures. And a

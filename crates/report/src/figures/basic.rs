@@ -1,6 +1,8 @@
 //! The names of generation 1.x, and the order of the later ones.
 
-use polygraph_stats::{Class, ErrorKind};
+use std::borrow::Cow;
+
+use polygraph_stats::{BinSet, Class, ErrorKind};
 
 use super::table::{FigureTable, PERCENTILES};
 use super::{Unit, detail, error_count, percent, ratio, tls, transactions};
@@ -54,7 +56,7 @@ pub(super) fn classic(table: &mut FigureTable) {
     t.add_figure("rep_bhr", Percent, "measured byte hit ratio", |s| Some(100.0 * s.block.byte_hit_ratio()?));
     for (leaf, q) in PERCENTILES {
         let text = format!("{} % of the response times do not exceed it", q * 100.0);
-        t.add_figure(&format!("resp_tm_{leaf}"), Ms, &text, move |s| {
+        t.add_figure_of_bins(BinSet::RESPONSE_TIMES, &format!("resp_tm_{leaf}"), Ms, &text, move |s| {
             Some(s.rptm_us().quantile(q)? as f64 * 1e-3)
         });
     }
@@ -139,27 +141,30 @@ fn load(t: &mut FigureTable) {
     t.start_section("Load, response times and sizes");
     t.add_alias("baseline.req.rate", "req_rate");
     t.add_alias("baseline.rep.rate", "rep_rate");
-    t.add_histogram(
+    t.add_sum(
+        BinSet::RESPONSE_TIMES,
         "baseline.rptm",
         "response time of all successful transactions: includes aborted ones, excludes \
     authentication steps (see rep.rptm)",
         Ms,
         1e-3,
-        |s| s.rptm_us(),
+        |s| Cow::Borrowed(s.rptm_us()),
     );
-    t.add_histogram("baseline.due_rptm", "response time from the scheduled start", Ms, 1e-3, |s| {
-        s.due_rptm_us()
+    let what = "response time from the scheduled start";
+    t.add_sum(BinSet::DUE_RESPONSE_TIMES, "baseline.due_rptm", what, Ms, 1e-3, |s| {
+        Cow::Borrowed(s.due_rptm_us())
     });
     t.add_histogram("baseline.req.size", "request size of successful transactions", Bytes, 1.0, |s| {
         &s.block.req_size
     });
-    t.add_histogram(
+    t.add_sum(
+        BinSet::SIZES,
         "baseline.rep.size",
         "reply size of all successful transactions: includes aborted ones, excludes \
     authentication steps (see rep.size)",
         Bytes,
         1.0,
-        |s| s.sizes(),
+        |s| Cow::Borrowed(s.sizes()),
     );
     detail::exchanges(t);
     t.add_time_and_size(
@@ -289,12 +294,13 @@ fn errors(t: &mut FigureTable) {
 fn health(t: &mut FigureTable) {
     use Unit::{Bytes, Ms, Percent, Us};
     t.start_section("Health of the bench");
-    t.add_histogram(
+    t.add_sum(
+        BinSet::LATENESS,
         "late",
         "lateness of starts (clients) or of the ends of think times (servers): actual minus scheduled time",
         Ms,
         1e-3,
-        |s| &s.block.late_us,
+        |s| Cow::Borrowed(&s.block.late_us),
     );
     t.add_figure(
         "cpu.busiest.share",

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use polygraph_stats::{Block, Class, ClassStats, CountAndBytes, Histogram, Level, SummaryStats};
+use polygraph_stats::{BinSet, Block, Class, ClassStats, CountAndBytes, Histogram, Level, SummaryStats};
 
 use super::values::Statistic;
 use super::{Compute, Distribution, Figure, List, TableEntry, Unit, Values, ValuesOf, value};
@@ -25,6 +25,23 @@ pub(super) enum EntryKind {
     Figure,
     Distribution,
     List,
+}
+
+/// The bins on which figures of many values depend.
+#[derive(Clone, Copy)]
+pub(super) struct NeededBins {
+    percentiles: BinSet,
+    moments: BinSet,
+}
+
+impl NeededBins {
+    /// For sums of histograms of these sets.
+    fn of_sums(percentiles: BinSet) -> NeededBins {
+        NeededBins { percentiles, moments: BinSet::NONE }
+    }
+
+    /// For histograms that are computed from any bins.
+    const OF_COMPUTED: NeededBins = NeededBins { percentiles: BinSet::ALL, moments: BinSet::ALL };
 }
 
 /// The aggregates of the original: name, start of the definition, and the statistic.
@@ -54,8 +71,8 @@ impl FigureTable {
         self.section = title;
     }
 
-    fn push(&mut self, name: String, unit: Unit, definition: String, compute: Compute) {
-        self.figures.push(Figure { name, unit, definition, section: self.section, compute });
+    fn push(&mut self, name: String, unit: Unit, definition: String, bins: BinSet, compute: Compute) {
+        self.figures.push(Figure { name, unit, definition, section: self.section, bins, compute });
         self.order.push(EntryKind::Figure);
     }
 
@@ -82,6 +99,7 @@ impl FigureTable {
         })
     }
 
+    /// Adds a number that depends on no bins.
     pub(super) fn add_figure(
         &mut self,
         name: &str,
@@ -89,7 +107,19 @@ impl FigureTable {
         definition: &str,
         compute: impl Fn(&Scope) -> Option<f64> + Send + Sync + 'static,
     ) {
-        self.push(name.into(), unit, definition.into(), Compute::One(Box::new(compute)));
+        self.add_figure_of_bins(BinSet::NONE, name, unit, definition, compute);
+    }
+
+    /// Adds a number that depends on these bins.
+    pub(super) fn add_figure_of_bins(
+        &mut self,
+        bins: BinSet,
+        name: &str,
+        unit: Unit,
+        definition: &str,
+        compute: impl Fn(&Scope) -> Option<f64> + Send + Sync + 'static,
+    ) {
+        self.push(name.into(), unit, definition.into(), bins, Compute::One(Box::new(compute)));
     }
 
     /// Adds a count, which is never undefined.
@@ -109,8 +139,9 @@ impl FigureTable {
             .iter()
             .find(|figure| figure.name == original)
             .expect("aliases follow their originals");
-        let (unit, definition) = (known.unit, format!("{} (same as {original})", known.definition));
-        self.add_figure(name, unit, &definition, move |scope| value(original, scope));
+        let (unit, bins) = (known.unit, known.bins);
+        let definition = format!("{} (same as {original})", known.definition);
+        self.add_figure_of_bins(bins, name, unit, &definition, move |scope| value(original, scope));
     }
 
     /// Adds another name for the distribution `original` and its figures.
@@ -118,8 +149,9 @@ impl FigureTable {
         let known = self.distributions.iter().find(|known| known.name == original);
         let known = known.expect("aliases follow their originals");
         let (what, unit, scale) = (known.definition.clone(), known.unit, known.scale);
-        let (width, pick) = (known.width_percent, Arc::clone(&known.pick));
-        self.add_distribution(prefix, &format!("{what} (same as {original})"), unit, scale, width, pick);
+        let (width, bins, pick) = (known.width_percent, known.bins, Arc::clone(&known.pick));
+        let what = format!("{what} (same as {original})");
+        self.add_distribution(prefix, &what, unit, scale, width, (bins, pick));
     }
 
     /// Adds the figures of a histogram that scopes have. Values are multiplied by `scale`; `unit` is the unit after that.
@@ -133,7 +165,23 @@ impl FigureTable {
     ) where
         for<'a> Values<'a>: From<Cow<'a, Histogram<DIGITS>>>,
     {
-        self.add_computed_histogram(prefix, what, unit, scale, move |scope| Cow::Borrowed(pick(scope)));
+        self.add_sum(BinSet::ALL, prefix, what, unit, scale, move |scope| Cow::Borrowed(pick(scope)));
+    }
+
+    /// Adds the figures of a histogram that is a sum of histograms of these sets.
+    pub(super) fn add_sum<const DIGITS: u8>(
+        &mut self,
+        bins: BinSet,
+        prefix: &str,
+        what: &str,
+        unit: Unit,
+        scale: f64,
+        pick: impl for<'a> Fn(&'a Scope) -> Cow<'a, Histogram<DIGITS>> + Send + Sync + 'static,
+    ) where
+        for<'a> Values<'a>: From<Cow<'a, Histogram<DIGITS>>>,
+    {
+        let picked = (NeededBins::of_sums(bins), values_of(move |scope| pick(scope).into()));
+        self.add_distribution(prefix, what, unit, scale, width_percent(DIGITS), picked);
     }
 
     /// Adds the figures of a histogram that may have to be computed.
@@ -147,8 +195,8 @@ impl FigureTable {
     ) where
         for<'a> Values<'a>: From<Cow<'a, Histogram<DIGITS>>>,
     {
-        let width = if DIGITS == 1 { 6.0 } else { 0.1 };
-        self.add_distribution(prefix, what, unit, scale, width, values_of(move |scope| pick(scope).into()));
+        let picked = (NeededBins::OF_COMPUTED, values_of(move |scope| pick(scope).into()));
+        self.add_distribution(prefix, what, unit, scale, width_percent(DIGITS), picked);
     }
 
     fn add_distribution(
@@ -158,14 +206,14 @@ impl FigureTable {
         unit: Unit,
         scale: f64,
         width_percent: f64,
-        pick: ValuesOf,
+        (bins, pick): (NeededBins, ValuesOf),
     ) {
-        self.add_aggregate(prefix, what, unit, scale, &pick);
+        self.add_aggregate(prefix, what, unit, scale, bins.moments, &pick);
         let within = if width_percent > 1.0 { " (bins are 6 % wide)" } else { "" };
         for (statistic, q) in PERCENTILES {
             let text = format!("{} % of all values do not exceed it{within}: {what}", q * 100.0);
             let compute = Compute::Of { pick: Arc::clone(&pick), statistic: Statistic::Quantile(q), scale };
-            self.push(format!("{prefix}.{statistic}"), unit, text, compute);
+            self.push(format!("{prefix}.{statistic}"), unit, text, bins.percentiles, compute);
         }
         self.distributions.push(Distribution {
             name: prefix.to_owned(),
@@ -174,6 +222,7 @@ impl FigureTable {
             section: self.section,
             scale,
             width_percent,
+            bins,
             pick,
         });
         self.order.push(EntryKind::Distribution);
@@ -188,10 +237,18 @@ impl FigureTable {
         pick: impl Fn(&Scope) -> SummaryStats + Send + Sync + 'static,
     ) {
         let pick = values_of(move |scope| Values::from(pick(scope)));
-        self.add_aggregate(prefix, what, unit, 1.0, &pick);
+        self.add_aggregate(prefix, what, unit, 1.0, BinSet::NONE, &pick);
     }
 
-    fn add_aggregate(&mut self, prefix: &str, what: &str, unit: Unit, scale: f64, pick: &ValuesOf) {
+    fn add_aggregate(
+        &mut self,
+        prefix: &str,
+        what: &str,
+        unit: Unit,
+        scale: f64,
+        bins: BinSet,
+        pick: &ValuesOf,
+    ) {
         for (name, text, statistic) in AGGREGATE {
             let unit = match statistic {
                 Statistic::Count => Unit::Count,
@@ -199,7 +256,7 @@ impl FigureTable {
                 _ => unit,
             };
             let compute = Compute::Of { pick: Arc::clone(pick), statistic, scale };
-            self.push(format!("{prefix}.{name}"), unit, format!("{text}{what}"), compute);
+            self.push(format!("{prefix}.{name}"), unit, format!("{text}{what}"), bins, compute);
         }
     }
 
@@ -231,12 +288,14 @@ impl FigureTable {
 
     /// Adds response time and size of some classes.
     pub(super) fn add_classes(&mut self, prefix: &str, what: &str, classes: &'static [Class]) {
-        self.add_time_and_size(
-            prefix,
-            what,
-            |scope| scope.over(classes, |stats| &stats.rptm_us),
-            |scope| scope.over(classes, |stats| &stats.size),
-        );
+        let text = format!("response time of {what}");
+        self.add_sum(BinSet::RESPONSE_TIMES, &format!("{prefix}.rptm"), &text, Unit::Ms, 1e-3, |scope| {
+            scope.over(classes, |stats| &stats.rptm_us)
+        });
+        let text = format!("reply size of {what}");
+        self.add_sum(BinSet::SIZES, &format!("{prefix}.size"), &text, Unit::Bytes, 1.0, |scope| {
+            scope.over(classes, |stats| &stats.size)
+        });
     }
 
     /// Adds response time and size of the class statistics that `pick` returns.
@@ -258,7 +317,8 @@ impl FigureTable {
     /// Adds the response time of some classes from the scheduled start.
     pub(super) fn add_due_response_time(&mut self, prefix: &str, what: &str, classes: &'static [Class]) {
         let what = format!("response time from the scheduled start, {what}");
-        self.add_computed_histogram(&format!("{prefix}.due_rptm"), &what, Unit::Ms, 1e-3, |scope| {
+        let name = format!("{prefix}.due_rptm");
+        self.add_sum(BinSet::DUE_RESPONSE_TIMES, &name, &what, Unit::Ms, 1e-3, |scope| {
             scope.over(classes, |stats| &stats.due_rptm_us)
         });
     }
@@ -305,6 +365,11 @@ impl FigureTable {
             move |scope| pick(&scope.block).peak,
         );
     }
+}
+
+/// Width of the bins of a histogram in percent of the values.
+fn width_percent(digits: u8) -> f64 {
+    if digits == 1 { 6.0 } else { 0.1 }
 }
 
 /// Closures that return what they borrow need to be told so.

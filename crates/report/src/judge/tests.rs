@@ -3,7 +3,7 @@ use polygraph_stats::{EndReason, ErrorKind, Record, Side};
 
 use super::*;
 use crate::fold::fold;
-use crate::testlog::{Run, read};
+use crate::testlog::{Run, read, with_bins};
 
 /// Judges the logs of `run`; wants that outcome, and that the rules say so (warnings in brackets).
 fn check(run: &Run, outcome: VerdictOutcome, rules: &[&str]) {
@@ -24,6 +24,8 @@ fn check_logs(logs: &[crate::Log], outcome: VerdictOutcome, rules: &[&str]) {
     let mut want: Vec<String> = rules.iter().map(|rule| (*rule).to_owned()).collect();
     want.sort();
     assert_eq!((verdict.outcome, got), (outcome, want), "{verdict:#?}");
+    let reduced: Vec<_> = logs.iter().map(|log| with_bins(log, BINS)).collect();
+    assert_eq!(fold(&reduced).unwrap().verdict, verdict, "rules need more bins than they say");
 }
 
 #[test]
