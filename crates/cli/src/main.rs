@@ -52,7 +52,7 @@ use crate::settings::Settings;
     propagate_version = true,
     about = "Performance benchmark for proxies and other HTTP intermediaries: it simulates clients (robots) on one side of a \
     device and origin servers on the other",
-    after_help = "Start with `polygraph try`: it runs everything on this machine and writes a report after 40 seconds.\n\
+    after_help = "Start with `polygraph try`: it runs everything on this machine and writes a report after 20 seconds.\n\
                   Links with classic names (polyclt, polysrv, lx, lr, pmix3-ips ...) to this program work like the originals."
 )]
 struct Cli {

@@ -32,13 +32,13 @@ pub struct Args {
 
 /// The workload. Its think time is a tenth of that of PolyMix-1, which leaves time to measure in a short run.
 const NAME: &str = "PolyMix-1, think time scaled to a tenth";
-/// Request rate: enough for a hit ratio within half a percentage point in half a minute, and hardly any load for a machine.
-const RATE: &str = "500/sec";
+/// Request rate: enough for a hit ratio within half a percentage point in twenty seconds, and a small load for a machine.
+const RATE: &str = "1000/sec";
 /// Options of the run. They need no workload file.
 const OPTIONS: [&str; 7] = ["try", "--req_rate", RATE, "--loops", "1", "--xact_think", "norm:0.3s,0.15s"];
 /// Length of warm-up and measurement, and of the cool-down, in seconds.
-const DURATION: f64 = 38.0;
-const COOL_DOWN: f64 = 2.0;
+const DURATION: f64 = 19.0;
+const COOL_DOWN: f64 = 1.0;
 /// Memory of the proxy in bytes: enough for all cachable objects of the run.
 const CACHE: u64 = 256 << 20;
 
