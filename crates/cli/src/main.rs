@@ -254,7 +254,7 @@ fn main() -> ExitCode {
     let words = given_command_line();
     let color = color_choice(&words);
     colors::choose(color);
-    let program = Cli::command().color(color);
+    let mut program = Cli::command().color(color);
     if let Some(text) = programs::unknown_name(&words, &program) {
         return output::failure(&Failure::usage(text));
     }
@@ -267,9 +267,12 @@ fn main() -> ExitCode {
         Err(failure) => return output::failure(&failure),
     };
     let applied = settings::apply(&words, &program, &settings);
-    let parsed = help::dress(program)
-        .try_get_matches_from(&applied.words)
-        .and_then(|found| Cli::from_arg_matches(&found));
+    let parsed = match program.try_get_matches_from_mut(&applied.words) {
+        // The list of commands is only laid out to be shown.
+        Err(error) if asks_for_help(&error) => help::dress(program).try_get_matches_from(&applied.words),
+        parsed => parsed,
+    };
+    let parsed = parsed.and_then(|found| Cli::from_arg_matches(&found));
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
@@ -298,6 +301,11 @@ fn main() -> ExitCode {
         return output::failure(&failure);
     }
     cli.command.run(&settings).unwrap_or_else(|failure| output::failure(&failure))
+}
+
+fn asks_for_help(error: &clap::Error) -> bool {
+    use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand};
+    matches!(error.kind(), DisplayHelp | DisplayHelpOnMissingArgumentOrSubcommand)
 }
 
 /// Prints why a command line cannot be used, or the requested help.
