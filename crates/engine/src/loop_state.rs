@@ -19,6 +19,8 @@ pub struct LoopState(Rc<Inner>);
 struct Inner {
     deadlines: Deadlines,
     buffer: RefCell<Box<[u8]>>,
+    /// For many datagrams at once; empty on loops that receive none.
+    batch: RefCell<Vec<u8>>,
     eager_reads: EagerReads,
     /// How many bytes of its messages each new connection captures; `None`: none.
     capture: Cell<Option<usize>>,
@@ -30,6 +32,7 @@ impl LoopState {
         LoopState(Rc::new(Inner {
             deadlines: Deadlines::default(),
             buffer: RefCell::new(vec![0; BUFFER].into_boxed_slice()),
+            batch: RefCell::default(),
             eager_reads: EagerReads::default(),
             capture: Cell::new(None),
         }))
@@ -58,6 +61,15 @@ impl LoopState {
     /// Lends the loop's receive buffer to `use_it`.
     pub fn with_buffer<R>(&self, use_it: impl FnOnce(&mut [u8]) -> R) -> R {
         use_it(&mut self.0.buffer.borrow_mut())
+    }
+
+    /// Lends a buffer of this size, in which several batches of datagrams fit, to `use_it`.
+    pub fn with_batch<R>(&self, size: usize, use_it: impl FnOnce(&mut [u8]) -> R) -> R {
+        let mut batch = self.0.batch.borrow_mut();
+        if batch.len() < size {
+            *batch = vec![0; size];
+        }
+        use_it(&mut batch[..size])
     }
 }
 

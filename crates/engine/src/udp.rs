@@ -1,6 +1,6 @@
 //! A UDP socket that exchanges many datagrams in one system call, where the kernel can (udp(7), `UDP_SEGMENT` and `UDP_GRO`).
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -26,12 +26,19 @@ const LARGEST_ON_LOOPBACK: u16 = 17_400;
 /// The largest datagram elsewhere.
 const LARGEST: u16 = 1452;
 
+/// The most that is received in one system call: so many times what the kernel joins to one (UDP_GRO).
+const BATCH: usize = 8;
+/// The size in bytes of what the kernel joins.
+const MOST_JOINED: usize = 64 * 1024;
+
 /// A UDP socket on an event loop.
 #[derive(Debug)]
 pub struct UdpSocket {
     state: LoopState,
     udp: UdpSocketState,
     largest: u16,
+    /// Whether the last receive took everything there was, so that another one is worth while only when a ring says so.
+    emptied: Cell<bool>,
     fd: RefCell<Registration>,
 }
 
@@ -78,7 +85,7 @@ impl UdpSocket {
             }
             None => Registration::Reading(register(socket.into(), Interest::READABLE)?),
         };
-        Ok(UdpSocket { state, udp, largest, fd: RefCell::new(fd) })
+        Ok(UdpSocket { state, udp, largest, emptied: Cell::new(false), fd: RefCell::new(fd) })
     }
 }
 
@@ -101,26 +108,29 @@ pub fn bind(address: SocketAddr) -> io::Result<Socket> {
     })
 }
 
+/// Passes what has arrived to `take`. Returns whether that was everything.
 fn receive(
     udp: &UdpSocketState,
     state: &LoopState,
     fd: BorrowedFd<'_>,
-    take: &mut Option<impl FnOnce(&IncomingDatagrams<'_>)>,
-) -> io::Result<()> {
-    state.with_buffer(|buffer| {
-        let mut meta = [RecvMeta::default()];
-        udp.recv(UdpSockRef::from(&fd), &mut [IoSliceMut::new(buffer)], &mut meta)?;
-        let [meta] = meta;
-        if let Some(take) = take.take() {
+    take: &mut impl FnMut(&IncomingDatagrams<'_>),
+) -> io::Result<bool> {
+    state.with_batch(BATCH * MOST_JOINED, |buffer| {
+        let mut parts = buffer.chunks_exact_mut(MOST_JOINED);
+        let mut parts: [_; BATCH] =
+            std::array::from_fn(|_| IoSliceMut::new(parts.next().unwrap_or_default()));
+        let mut metas = [RecvMeta::default(); BATCH];
+        let count = udp.recv(UdpSockRef::from(&fd), &mut parts, &mut metas)?;
+        for (meta, part) in metas.iter().zip(&parts).take(count) {
             take(&IncomingDatagrams {
                 from: meta.addr,
                 to: meta.dst_ip,
                 ecn: meta.ecn.map_or(0, |ecn| ecn as u8),
                 segment: meta.stride.max(1),
-                bytes: &buffer[..meta.len],
+                bytes: &part[..meta.len],
             });
         }
-        Ok(())
+        Ok(count < BATCH)
     })
 }
 
@@ -179,22 +189,25 @@ impl Datagrams for UdpSocket {
     fn poll_recv(
         &self,
         cx: &mut Context<'_>,
-        take: impl FnOnce(&IncomingDatagrams<'_>),
+        mut take: impl FnMut(&IncomingDatagrams<'_>),
     ) -> Poll<io::Result<()>> {
-        let mut take = Some(take);
         let mut registration = self.fd.borrow_mut();
         loop {
             let received = match &mut *registration {
                 Registration::Reading(fd) | Registration::Both(fd) => {
                     let mut guard = ready!(fd.poll_read_ready(cx))?;
                     let received = receive(&self.udp, &self.state, guard.get_inner().as_fd(), &mut take);
-                    if matches!(&received, Err(e) if e.kind() == io::ErrorKind::WouldBlock) {
+                    let is_empty = match &received {
+                        Ok(emptied) => *emptied,
+                        Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+                    };
+                    if is_empty {
                         guard.clear_ready();
                     }
                     received
                 }
                 Registration::Ring { reading, ring, fd, .. } => {
-                    if reading.is_some() {
+                    if reading.is_some() || self.emptied.get() {
                         ready!(poll_ready(ring, reading, fd.as_fd(), libc::POLLIN, cx))?;
                     }
                     let received = receive(&self.udp, &self.state, fd.as_fd(), &mut take);
@@ -207,7 +220,10 @@ impl Datagrams for UdpSocket {
             };
             match received {
                 Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-                received => return Poll::Ready(received),
+                received => {
+                    self.emptied.set(matches!(received, Ok(true)));
+                    return Poll::Ready(received.map(|_| ()));
+                }
             }
         }
     }

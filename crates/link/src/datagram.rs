@@ -69,14 +69,15 @@ pub trait Datagrams: 'static {
     /// What the system reports.
     fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// Passes datagrams that have arrived to `take`. If nothing has arrived, the task is woken when something does.
+    /// Passes datagrams that have arrived to `take`, one batch after the other. If nothing has arrived, the task is woken when something
+    /// does.
     ///
     /// # Errors
     /// What the system reports.
     fn poll_recv(
         &self,
         cx: &mut Context<'_>,
-        take: impl FnOnce(&IncomingDatagrams<'_>),
+        take: impl FnMut(&IncomingDatagrams<'_>),
     ) -> Poll<io::Result<()>>;
 }
 

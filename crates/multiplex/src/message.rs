@@ -5,7 +5,7 @@
 //! * [`incoming`]: a field section, content and trailers become the bytes of an HTTP/1 message.
 //! * [`heads`]: the same for field sections whose fields come one by one.
 //! * [`fields`]: which fields may cross, and in which form.
-//! * [`request`]: requests that never have the form of HTTP/1.
+//! * [`request`]: requests that never have the form of HTTP/1, whichever of the two protocols carries them.
 //!
 //! What HTTP/1 says about the connection (`Connection`, `Transfer-Encoding` and others) does not cross. Content without a
 //! `Content-Length` becomes chunks on the HTTP/1 side, so that its end and its trailers can be seen.

@@ -17,8 +17,12 @@ use crate::clock::instant;
 use crate::lost::Lost;
 use crate::wire::{Queue, Wire};
 
-/// The most receives before other tasks get their turn.
-const MOST_RECEIVES: usize = 16;
+/// The most receives before other tasks get their turn. Each of them may take several batches.
+const MOST_RECEIVES: usize = 4;
+/// How often other tasks get their turn before a client sends: the robot reads the reply, and sends the next request.
+const ROUNDS_OF_CLIENT: u32 = 1;
+/// The same for a server: the task of the connection accepts the stream, and then that of the stream answers.
+const ROUNDS_OF_SERVER: u32 = 2;
 /// The most datagrams of a connection that are sent in one step. More would make bursts that receivers lose.
 const MOST_SEGMENTS: usize = 10;
 /// The most bytes that a socket takes in one step.
@@ -38,6 +42,8 @@ pub struct Driver<D: Datagrams> {
     /// A datagram that the socket did not take yet; its bytes are in `out`.
     unsent: Option<Transmit>,
     out: Vec<u8>,
+    /// How often other tasks still get their turn before connections send, if something has arrived.
+    rounds: Option<u32>,
     /// What is called before a server's connection begins, and for it; `None` for a client, whose socket has one connection.
     server: Option<(Box<dyn Fn()>, Accept)>,
 }
@@ -58,6 +64,7 @@ impl<D: Datagrams> Driver<D> {
             agenda: BinaryHeap::new(),
             unsent: None,
             out: Vec::new(),
+            rounds: None,
             server,
         }
     }
@@ -77,14 +84,22 @@ impl<D: Datagrams> Driver<D> {
         let mut alarm = Alarm::default();
         poll_fn(|cx| {
             loop {
-                self.queue.set_driver(cx.waker());
-                let is_idle = self.receive(cx);
+                self.queue.begin_work();
+                let (has_some, is_idle) = self.receive(cx);
+                // Whoever waited for what has arrived acts first: what it sends then leaves together with the acknowledgements.
+                if self.lets_others(has_some) {
+                    self.pass_on();
+                    self.queue.end_work(cx.waker());
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
                 self.work(cx);
                 if self.server.is_none() && self.is_over() {
                     return Poll::Ready(());
                 }
                 let next = self.next_timeout();
                 if alarm.poll(sleep.as_mut(), next, |at| link.sleep_until(at), cx).is_pending() {
+                    self.queue.end_work(cx.waker());
                     if !is_idle {
                         cx.waker().wake_by_ref();
                     }
@@ -112,9 +127,9 @@ impl<D: Datagrams> Driver<D> {
         Nanos::MAX
     }
 
-    /// Takes what has arrived. Returns whether there is nothing more.
-    fn receive(&mut self, cx: &mut Context<'_>) -> bool {
-        for _ in 0..MOST_RECEIVES {
+    /// Takes what has arrived. Returns whether there was something, and whether there is nothing more.
+    fn receive(&mut self, cx: &mut Context<'_>) -> (bool, bool) {
+        for count in 0..MOST_RECEIVES {
             let Driver { socket, endpoint, queue, wires, server, .. } = self;
             let (mut responses, mut accepted) = (Vec::new(), Vec::new());
             let is_client = server.is_none();
@@ -167,10 +182,28 @@ impl<D: Datagrams> Driver<D> {
             match received {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(error)) => self.note_error(&error),
-                Poll::Pending => return true,
+                Poll::Pending => return (count > 0, true),
             }
         }
-        false
+        (true, false)
+    }
+
+    /// Whether other tasks get their turn now. They never get more than their rounds, however much arrives meanwhile.
+    fn lets_others(&mut self, has_some: bool) -> bool {
+        let of_arrival = if self.server.is_some() { ROUNDS_OF_SERVER } else { ROUNDS_OF_CLIENT };
+        let rounds = self.rounds.or(has_some.then_some(of_arrival));
+        self.rounds = rounds.and_then(|rounds| rounds.checked_sub(1));
+        rounds.is_some_and(|rounds| rounds > 0)
+    }
+
+    /// Wakes those who waited for what has arrived.
+    fn pass_on(&self) {
+        let now = self.queue.now();
+        self.queue.each(|handle| {
+            if let Some(wire) = self.wires.get(handle.0).and_then(Option::as_ref) {
+                wire.state().advance(now);
+            }
+        });
     }
 
     /// An error that the system reports about a datagram which a client sent.

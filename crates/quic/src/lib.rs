@@ -17,6 +17,10 @@
 //!   chooses the loop by the addresses and ports of both sides: connections of one socket would all reach the same loop.
 //! * **No dynamic table of QPACK**: neither side announces one, so no stream waits for another. Field sections are larger than those of
 //!   browsers for it.
+//! * **Robots need not write and read text**, as with HTTP/2: the usual request passes its fields on to the encoder, and the head of a reply
+//!   has an index of its fields. A frame that arrives in one piece is read where it is.
+//! * **Those who waited act before anything is sent.** What has arrived wakes streams; the task of the socket sends when they have had
+//!   their turn, so that requests and replies leave together with acknowledgements, and a connection acts once instead of twice.
 //! * **No connection migration**: a benchmark's addresses do not change, and its packets must not move to another event loop.
 //! * **No push**: clients do not allow it, and servers do not offer it.
 //! * **A client leaves without waiting.** It sends the end of the connection and closes its socket, which answers late packets (RFC 9000,

@@ -42,6 +42,8 @@ pub struct Http3Session {
     pub capture: Option<Capture>,
     /// What the peer has said.
     pub peer: Cell<PeerControl>,
+    /// Memory for requests while they are put together.
+    pub buffers: RefCell<Buffers>,
     /// Bytes of content that were sent and received.
     pub content: Cell<(u64, u64)>,
     /// Requests that are no HTTP message.
@@ -53,6 +55,15 @@ pub struct Http3Session {
     path_taken: Cell<PathCounts>,
     /// Why this side ended the connection, if the peer broke the protocol.
     failure: RefCell<Option<Fault>>,
+}
+
+/// Memory that is used again.
+#[derive(Debug, Default)]
+pub struct Buffers {
+    /// For frames.
+    pub frames: Vec<u8>,
+    /// For the value of a field.
+    pub value: Vec<u8>,
 }
 
 /// What became of the packets of a connection.
@@ -74,6 +85,7 @@ impl Http3Session {
             idle_since: Cell::new(Nanos::new(0)),
             capture,
             peer: Cell::default(),
+            buffers: RefCell::default(),
             content: Cell::default(),
             malformed: Cell::default(),
             forgiven_at: Cell::default(),

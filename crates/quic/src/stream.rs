@@ -5,20 +5,22 @@ use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use polygraph_link::{Capture, Conn, IdleState, Nanos};
 use polygraph_multiplex::message::heads::{ReplyHeadWriter, RequestHeadWriter};
 use polygraph_multiplex::message::incoming::{IncomingMessage, Placed, TargetForm};
 use polygraph_multiplex::message::outgoing::{FieldSection, OutgoingMessage, Start};
+use polygraph_multiplex::message::request::{FieldName, FieldSink, RequestFields, RequestLine};
 use polygraph_multiplex::message::{MessageError, ReplyTo};
 use polygraph_multiplex::{Fault, FaultKind, WireBytes};
 use polygraph_tls::handshake::Handshake;
+use polygraph_wire::head::HeadIndex;
 use quinn_proto::{Dir, ReadError, StreamId, VarInt, WriteError};
 
-use crate::http3::frames::{FrameReader, Piece, kind, put_header};
-use crate::http3::qpack::{self, Fields};
+use crate::http3::frames::{FrameReader, Piece, kind, put_headers};
+use crate::http3::qpack;
 use crate::http3::{Http3Error, codes};
-use crate::session::{Http3Session, MAX_FIELD_SECTION};
+use crate::session::{Buffers, Http3Session, MAX_FIELD_SECTION};
 
 /// The most content in one DATA frame, and the most that a call of [`Conn::try_send`] takes.
 const MOST_CONTENT: usize = 64 * 1024;
@@ -82,6 +84,8 @@ pub struct Http3Stream {
     arrival: Arrival,
     /// Bytes of the HTTP/1 message that were not received yet.
     inbox: Vec<u8>,
+    /// The fields of the reply's head with which `inbox` begins.
+    index: HeadIndex,
     capture: Option<Capture>,
 }
 
@@ -131,6 +135,7 @@ impl Http3Stream {
             ended: false,
             arrival,
             inbox: Vec::new(),
+            index: HeadIndex::NONE,
         }
     }
 
@@ -201,13 +206,11 @@ impl Http3Stream {
             if self.unsent.is_empty() {
                 break Ok(true);
             }
-            let mut chunks = [self.unsent.clone()];
-            match self.session.wire.state().quic.send_stream(id).write_chunks(&mut chunks) {
-                Ok(_) => {
-                    touched = true;
-                    let [rest] = chunks;
-                    self.unsent = rest;
-                }
+            let mut chunks = [std::mem::take(&mut self.unsent)];
+            let written = self.session.wire.state().quic.send_stream(id).write_chunks(&mut chunks);
+            [self.unsent] = chunks;
+            match written {
+                Ok(_) => touched = true,
                 Err(WriteError::Blocked) => break Ok(false),
                 Err(WriteError::Stopped(code)) => break Err(stopped(code)),
                 Err(WriteError::ClosedStream) => break Err(io::ErrorKind::BrokenPipe.into()),
@@ -233,14 +236,83 @@ impl Http3Stream {
         }
     }
 
+    /// Sends a request without content. `fields` passes on its fields. Returns the size of its head in HTTP/1; `None` if it must be written in
+    /// this form: the connection takes no request now, or captures are kept.
+    ///
+    /// # Errors
+    /// As [`Conn::try_send`].
+    pub fn send_request(
+        &mut self,
+        line: &RequestLine<'_>,
+        fields: impl FnOnce(&mut RequestFields<'_>),
+    ) -> io::Result<Option<usize>> {
+        if self.capture.is_some() || self.id.is_some() {
+            return Ok(None);
+        }
+        let Some(id) = self.open()? else { return Ok(None) };
+        let Some(scheme) = self.outgoing.give_up_request() else { return Ok(None) };
+        let session = Rc::clone(&self.session);
+        let limit = session.peer.get().max_field_section.unwrap_or(u64::MAX);
+        let mut buffers = session.buffers.take();
+        buffers.frames.clear();
+        let size = encode_request(line, (scheme, limit), &mut buffers, fields).map_err(Fault::from)?;
+        self.arrival = Arrival::Reply(ReplyTo::method(line.method));
+        let written = match session.wire.state().quic.send_stream(id).write(&buffers.frames) {
+            Ok(written) => written,
+            Err(WriteError::Blocked) => 0,
+            Err(WriteError::Stopped(code)) => return Err(stopped(code)),
+            Err(WriteError::ClosedStream) => return Err(io::ErrorKind::BrokenPipe.into()),
+        };
+        // The rest follows while the reply is awaited.
+        self.unsent = Bytes::copy_from_slice(&buffers.frames[written..]);
+        session.buffers.replace(buffers);
+        session.wire.touch();
+        self.finish_if_done();
+        Ok(Some(size))
+    }
+
+    /// As [`Conn::poll_recv`]. `take` also gets an index of the head with which the bytes begin, which is complete if they do.
+    ///
+    /// # Errors
+    /// As [`Conn::poll_recv`].
+    pub fn poll_recv_head<R>(
+        &mut self,
+        cx: &mut Context<'_>,
+        take: impl FnOnce(&[u8], Option<&HeadIndex>) -> R,
+    ) -> Poll<io::Result<R>> {
+        if self.session.deadlines.check(self.place, cx.waker()) {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        // The rest of a head must leave, although nobody waits to send.
+        if !self.unsent.is_empty() {
+            match (self.flush(), self.id) {
+                (Ok(true), _) => self.finish_if_done(),
+                (Ok(false), Some(id)) => self.session.wire.state().wakers.when_writable(id, cx),
+                // What is received tells why.
+                (Ok(false), None) | (Err(_), _) => {}
+            }
+        }
+        let content = ready!(self.poll_arrival(cx))?;
+        let (data, index) = match self.inbox.is_empty() {
+            true => (&content[..], None),
+            false => (&self.inbox[..], Some(&self.index)),
+        };
+        if let Some(capture) = &mut self.capture {
+            capture.receive(data);
+        }
+        let taken = take(data, index);
+        self.inbox.clear();
+        self.index.clear();
+        Poll::Ready(Ok(taken))
+    }
+
     /// Takes bytes of a head. Returns the number of bytes.
-    fn take_head(&mut self, data: &[u8], out: &mut BytesMut) -> io::Result<usize> {
+    fn take_head(&mut self, data: &[u8], out: &mut Vec<u8>) -> io::Result<usize> {
         let limit = self.session.peer.get().max_field_section.unwrap_or(u64::MAX);
         let (used, section) =
-            self.outgoing.take_head(data, |section| encode(section, limit)).map_err(Fault::from)?;
+            self.outgoing.take_head(data, |section| encode(section, limit, out)).map_err(Fault::from)?;
         if let Some(section) = section {
-            let (frame, to) = section.map_err(Fault::from)?;
-            out.extend_from_slice(&frame);
+            let to = section.map_err(Fault::from)?;
             if let (Some(to), Arrival::Reply(answers)) = (to, &mut self.arrival) {
                 *answers = to;
             }
@@ -251,7 +323,7 @@ impl Http3Stream {
     /// Takes parts of an HTTP/1 message without their first `skip` bytes, and makes frames of them. Returns the number of bytes.
     fn take(&mut self, parts: &[IoSlice<'_>], mut skip: usize) -> io::Result<usize> {
         let all: usize = parts.iter().map(|part| part.len()).sum();
-        let (mut taken, mut out) = (0, BytesMut::with_capacity(all.min(MOST_CONTENT) + USUAL_FRAMING));
+        let (mut taken, mut out) = (0, Vec::with_capacity(all.min(MOST_CONTENT) + USUAL_FRAMING));
         // Where the content begins; its size is known at the end.
         let (mut begin, mut content) = (None, 0);
         'parts: for part in parts {
@@ -297,16 +369,12 @@ impl Http3Stream {
             }
         }
         if self.outgoing.is_done() && self.outgoing.has_trailers() && !self.finished {
-            let mut section = Vec::new();
-            qpack::put_prefix(&mut section);
-            let passed = self.outgoing.trailers(|name, value| qpack::put_field(name, value, &mut section));
+            let passed = put_headers(&mut out, |out| {
+                self.outgoing.trailers(|name, value| qpack::put_field(name, value, out))
+            });
             passed.map_err(Fault::from)?;
-            let mut header = Vec::with_capacity(9);
-            put_header(kind::HEADERS, section.len(), &mut header);
-            out.extend_from_slice(&header);
-            out.extend_from_slice(&section);
         }
-        self.unsent = out.freeze();
+        self.unsent = out.into();
         Ok(taken)
     }
 
@@ -410,44 +478,55 @@ impl Http3Stream {
 
     /// A field section has arrived.
     fn take_section(&mut self, section: &[u8], cx: &mut Context<'_>) -> io::Result<()> {
-        let fields = qpack::decode(section, MAX_FIELD_SECTION).map_err(|error| self.broken(&error))?;
         let is_last = self.is_at_end(cx)?;
         let mut inbox = std::mem::take(&mut self.inbox);
         inbox.reserve(USUAL_HEAD);
-        let placed = self.place(&fields, is_last, &mut inbox);
+        let placed = self.place(section, is_last, &mut inbox);
         self.inbox = inbox;
-        placed.map_err(|error| self.malformed(error))
+        placed.map_err(|error| self.broken(&error))?.map_err(|error| self.malformed(error))
     }
 
-    /// Appends a field section to the HTTP/1 message in `out`.
-    fn place(&mut self, fields: &Fields, is_last: bool, out: &mut Vec<u8>) -> Result<(), MessageError> {
-        match std::mem::replace(&mut self.arrival, Arrival::End) {
+    /// Appends a field section to the HTTP/1 message in `out`. It may be no part of a message, or it cannot even be decoded.
+    fn place(
+        &mut self,
+        section: &[u8],
+        is_last: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<Result<(), MessageError>, Http3Error> {
+        let (limit, mut memory) = (MAX_FIELD_SECTION, Vec::new());
+        let next = match std::mem::replace(&mut self.arrival, Arrival::End) {
             Arrival::Request(form) => {
-                let mut memory = Vec::new();
                 let mut head = RequestHeadWriter::new(form, &mut memory);
-                fields.iter().for_each(|(name, value)| head.field(name, value, out));
-                let (incoming, to) = head.end(is_last, out)?;
-                self.outgoing = OutgoingMessage::reply(to);
-                if !is_last {
-                    self.arrival = Arrival::Content(incoming);
-                }
+                qpack::read(section, limit, |name, value| head.field(name, value, out))?;
+                head.end(is_last, out).map(|(incoming, to)| {
+                    self.outgoing = OutgoingMessage::reply(to);
+                    Some(incoming)
+                })
             }
             Arrival::Reply(to) => {
-                let mut head = ReplyHeadWriter::new(to, None);
-                fields.iter().for_each(|(name, value)| head.field(name, value, out));
-                match head.end(is_last, out)? {
-                    None => self.arrival = Arrival::Reply(to),
-                    Some(incoming) if !is_last => self.arrival = Arrival::Content(incoming),
-                    Some(_) => {}
-                }
+                let mut head = ReplyHeadWriter::new(to, Some(&mut self.index));
+                qpack::read(section, limit, |name, value| head.field(name, value, out))?;
+                head.end(is_last, out).inspect(|incoming| {
+                    if incoming.is_none() {
+                        self.arrival = Arrival::Reply(to);
+                    }
+                })
             }
             Arrival::Content(mut incoming) => {
-                incoming.end(fields.iter(), out)?;
+                let fields = qpack::decode(section, limit)?;
                 self.arrival = Arrival::Trailers;
+                return Ok(incoming.end(fields.iter(), out));
             }
-            Arrival::Trailers | Arrival::End => return Err(MessageError::Excess),
-        }
-        Ok(())
+            Arrival::Trailers | Arrival::End => {
+                qpack::decode(section, limit)?;
+                return Ok(Err(MessageError::Excess));
+            }
+        };
+        Ok(next.map(|incoming| {
+            if let Some(incoming) = incoming.filter(|_| !is_last) {
+                self.arrival = Arrival::Content(incoming);
+            }
+        }))
     }
 
     /// The peer breaks the protocol, which ends the connection.
@@ -511,40 +590,82 @@ impl Http3Stream {
     }
 }
 
-/// A HEADERS frame with the field section, and for a request what its reply depends on.
-fn encode(section: &FieldSection<'_>, limit: u64) -> Result<(Vec<u8>, Option<ReplyTo>), MessageError> {
-    let mut out = Vec::with_capacity(section.head.len() + 16);
-    qpack::put_prefix(&mut out);
-    let mut size = 0;
-    let mut put = |name: &str, value: &[u8]| {
-        size += name.len() + value.len() + 32;
-        qpack::put_field(name, value, &mut out);
-    };
-    let to = match &section.start {
-        Start::Request { method, scheme, authority, path } => {
-            put(":method", method.as_bytes());
-            let pseudo = [(":scheme", *scheme), (":authority", *authority), (":path", path.as_deref())];
-            for (name, value) in pseudo {
-                if let Some(value) = value {
-                    put(name, value.as_bytes());
-                }
-            }
-            Some(ReplyTo::method(method))
-        }
-        Start::Reply { status } => {
-            let digits = [status / 100, status / 10 % 10, status % 10].map(|digit| b'0' + digit as u8);
-            put(":status", &digits);
-            None
-        }
-    };
-    section.fields().for_each(|(name, value)| put(name, value));
-    if size as u64 > limit {
-        return Err(MessageError::HeadTooLarge);
+/// A field section that is being put together.
+struct Section<'a> {
+    out: &'a mut Vec<u8>,
+    /// The size as RFC 9114, section 4.2.2, counts it.
+    size: usize,
+}
+
+impl Section<'_> {
+    #[inline]
+    fn add(&mut self, name: &str, value: &[u8]) {
+        self.size += name.len() + value.len() + qpack::OVERHEAD;
+        qpack::put_field(name, value, self.out);
     }
-    let mut frame = Vec::with_capacity(out.len() + 9);
-    put_header(kind::HEADERS, out.len(), &mut frame);
-    frame.extend_from_slice(&out);
-    Ok((frame, to))
+
+    /// Checks that the peer accepts so large a section.
+    fn check(&self, limit: u64) -> Result<(), MessageError> {
+        if self.size as u64 > limit { Err(MessageError::HeadTooLarge) } else { Ok(()) }
+    }
+}
+
+impl FieldSink for Section<'_> {
+    fn put(&mut self, name: &FieldName, value: &[u8]) {
+        self.add(name.text, value);
+    }
+}
+
+/// Appends a HEADERS frame with the field section. Returns, for a request, what its reply depends on.
+fn encode(
+    section: &FieldSection<'_>,
+    limit: u64,
+    out: &mut Vec<u8>,
+) -> Result<Option<ReplyTo>, MessageError> {
+    put_headers(out, |out| {
+        let mut fields = Section { out, size: 0 };
+        let to = match &section.start {
+            Start::Request { method, scheme, authority, path } => {
+                fields.add(":method", method.as_bytes());
+                let pseudo = [(":scheme", *scheme), (":authority", *authority), (":path", path.as_deref())];
+                for (name, value) in pseudo {
+                    if let Some(value) = value {
+                        fields.add(name, value.as_bytes());
+                    }
+                }
+                Some(ReplyTo::method(method))
+            }
+            Start::Reply { status } => {
+                let digits = [status / 100, status / 10 % 10, status % 10].map(|digit| b'0' + digit as u8);
+                fields.add(":status", &digits);
+                None
+            }
+        };
+        section.fields().for_each(|(name, value)| fields.add(name, value));
+        fields.check(limit)?;
+        Ok(to)
+    })
+}
+
+/// Appends a HEADERS frame with a request whose fields `pass` passes on. Returns the size of its head in HTTP/1.
+fn encode_request(
+    line: &RequestLine<'_>,
+    (scheme, limit): (&str, u64),
+    Buffers { frames, value }: &mut Buffers,
+    pass: impl FnOnce(&mut RequestFields<'_>),
+) -> Result<usize, MessageError> {
+    put_headers(frames, |out| {
+        let mut section = Section { out, size: 0 };
+        section.add(":method", line.method.as_bytes());
+        section.add(":scheme", scheme.as_bytes());
+        section.add(":authority", line.authority.as_bytes());
+        section.add(":path", line.path);
+        let mut fields = RequestFields::new(line, &mut section, value);
+        pass(&mut fields);
+        let size = fields.end()?;
+        section.check(limit)?;
+        Ok(size)
+    })
 }
 
 fn reset(code: VarInt) -> io::Error {
@@ -601,24 +722,7 @@ impl Conn for Http3Stream {
     }
 
     fn poll_recv<R>(&mut self, cx: &mut Context<'_>, take: impl FnOnce(&[u8]) -> R) -> Poll<io::Result<R>> {
-        if self.session.deadlines.check(self.place, cx.waker()) {
-            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-        }
-        // The rest of a head must leave, although nobody waits to send.
-        if !self.unsent.is_empty()
-            && matches!(self.flush(), Ok(false))
-            && let Some(id) = self.id
-        {
-            self.session.wire.state().wakers.when_writable(id, cx);
-        }
-        let content = ready!(self.poll_arrival(cx))?;
-        let data = if self.inbox.is_empty() { &content[..] } else { &self.inbox[..] };
-        if let Some(capture) = &mut self.capture {
-            capture.receive(data);
-        }
-        let taken = take(data);
-        self.inbox.clear();
-        Poll::Ready(Ok(taken))
+        self.poll_recv_head(cx, |data, _| take(data))
     }
 
     /// A stream has one exchange, so it is never idle.
@@ -648,3 +752,7 @@ impl Conn for Http3Stream {
         self.capture.as_mut().map(Capture::take)
     }
 }
+
+#[cfg(test)]
+#[path = "stream_tests.rs"]
+mod tests;

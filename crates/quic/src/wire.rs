@@ -18,6 +18,8 @@ use crate::lost::Lost;
 pub struct Queue {
     handles: RefCell<Vec<ConnectionHandle>>,
     driver: RefCell<Option<Waker>>,
+    /// Whether the task is at work, and need not be woken.
+    is_at_work: Cell<bool>,
     /// Reads the clock of the link.
     now: Box<dyn Fn() -> Nanos>,
 }
@@ -25,7 +27,7 @@ pub struct Queue {
 impl Queue {
     /// An empty queue.
     pub fn new(now: Box<dyn Fn() -> Nanos>) -> Queue {
-        Queue { handles: RefCell::default(), driver: RefCell::default(), now }
+        Queue { handles: RefCell::default(), driver: RefCell::default(), is_at_work: Cell::new(false), now }
     }
 
     /// The time.
@@ -33,8 +35,14 @@ impl Queue {
         (self.now)()
     }
 
-    /// Sets whom to wake when something is put in.
-    pub fn set_driver(&self, waker: &Waker) {
+    /// The task begins to work on what is in the queue, and is not woken meanwhile.
+    pub fn begin_work(&self) {
+        self.is_at_work.set(true);
+    }
+
+    /// The task goes to sleep. Sets whom to wake when something is put in.
+    pub fn end_work(&self, waker: &Waker) {
+        self.is_at_work.set(false);
         let mut driver = self.driver.borrow_mut();
         if !driver.as_ref().is_some_and(|kept| kept.will_wake(waker)) {
             *driver = Some(waker.clone());
@@ -44,7 +52,9 @@ impl Queue {
     /// Puts a connection in.
     pub fn push(&self, handle: ConnectionHandle) {
         self.handles.borrow_mut().push(handle);
-        if let Some(driver) = &*self.driver.borrow() {
+        if !self.is_at_work.get()
+            && let Some(driver) = &*self.driver.borrow()
+        {
             driver.wake_by_ref();
         }
     }
@@ -52,6 +62,11 @@ impl Queue {
     /// Takes all connections out.
     pub fn take(&self) -> Vec<ConnectionHandle> {
         self.handles.take()
+    }
+
+    /// Passes all connections to `each`, and leaves them where they are.
+    pub fn each(&self, each: impl FnMut(&ConnectionHandle)) {
+        self.handles.borrow().iter().for_each(each);
     }
 
     /// Gives back the memory of an emptied list.

@@ -162,7 +162,7 @@ impl Datagrams for VirtualDatagrams {
     fn poll_recv(
         &self,
         cx: &mut Context<'_>,
-        take: impl FnOnce(&IncomingDatagrams<'_>),
+        mut take: impl FnMut(&IncomingDatagrams<'_>),
     ) -> Poll<io::Result<()>> {
         let now = self.network.now.get();
         let mut waiting = self.inbox.waiting.borrow_mut();

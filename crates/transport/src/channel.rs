@@ -38,11 +38,6 @@ impl<C: Conn> Channel<C> {
         }
     }
 
-    /// Whether [`Channel::send_request`] can send requests. Streams of HTTP/3 take only text.
-    pub fn takes_fields(&self) -> bool {
-        matches!(self, Channel::Stream(_))
-    }
-
     /// Sends a request without content on a stream, without its HTTP/1 form: `fields` passes on its fields. Returns the size that it has in
     /// this form; `None` if it must be written in it.
     ///
@@ -55,6 +50,8 @@ impl<C: Conn> Channel<C> {
     ) -> io::Result<Option<usize>> {
         match self {
             Channel::Stream(stream) => stream.send_request(line, fields),
+            #[cfg(feature = "tls")]
+            Channel::Http3(stream) => stream.send_request(line, fields),
             _ => Ok(None),
         }
     }
@@ -64,18 +61,22 @@ impl<C: Conn> Channel<C> {
     /// # Errors
     /// As [`Conn::recv`].
     pub async fn recv_head<R>(&mut self, take: impl FnOnce(&[u8], Option<&HeadIndex>) -> R) -> io::Result<R> {
-        match self {
-            Channel::Stream(stream) => {
-                let mut take = Some(take);
-                poll_fn(|cx| {
-                    let taken =
-                        stream.poll_recv_head(cx, |data, index| take.take().map(|take| take(data, index)));
-                    taken.map_ok(|taken| taken.expect("bytes are passed on once"))
-                })
-                .await
+        let mut take = Some(take);
+        poll_fn(|cx| {
+            let mut pass = |data: &[u8], index: Option<&HeadIndex>| {
+                let take = take.take().expect("bytes are passed on once");
+                take(data, index)
+            };
+            match &mut *self {
+                Channel::Plain(conn) => conn.poll_recv(cx, |data| pass(data, None)),
+                Channel::Stream(stream) => stream.poll_recv_head(cx, pass),
+                #[cfg(feature = "tls")]
+                Channel::Http3(stream) => stream.poll_recv_head(cx, pass),
+                #[cfg(feature = "tls")]
+                Channel::Tls(conn) => conn.poll_recv(cx, |data| pass(data, None)),
             }
-            other => other.recv(|data| take(data, None)).await,
-        }
+        })
+        .await
     }
 
     /// Of a stream: the number of open streams of its connection, this one included. Otherwise 0.

@@ -2,7 +2,7 @@
 
 use bytes::{Buf, Bytes};
 
-use super::{Http3Error, codes, varint};
+use super::{Http3Error, codes, qpack, varint};
 
 /// The types of frames.
 pub mod kind {
@@ -27,6 +27,28 @@ pub mod kind {
     }
 }
 
+/// The size of the header of a HEADERS frame with a usual field section.
+const USUAL_HEADER: usize = 3;
+
+/// Appends a HEADERS frame with the field section to which `put` appends the fields.
+pub fn put_headers<R>(out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+    let start = out.len();
+    out.extend_from_slice(&[kind::HEADERS as u8, 0, 0]);
+    qpack::put_prefix(out);
+    let result = put(out);
+    let length = out.len() - start - USUAL_HEADER;
+    match length {
+        // A variable-length integer of two bytes (RFC 9000, section 16).
+        0x40..0x4000 => out[start + 1..start + 3].copy_from_slice(&(length as u16 | 0x4000).to_be_bytes()),
+        _ => {
+            let mut header = Vec::new();
+            put_header(kind::HEADERS, length, &mut header);
+            out.splice(start..start + USUAL_HEADER, header);
+        }
+    }
+    result
+}
+
 /// Appends the header of a frame.
 pub fn put_header(kind: u64, length: usize, out: &mut Vec<u8>) {
     varint::put(kind, out);
@@ -39,7 +61,7 @@ pub enum Piece {
     /// Some content of DATA frames.
     Content(Bytes),
     /// The payload of another frame that was collected, and its type.
-    Whole(u64, Vec<u8>),
+    Whole(u64, Bytes),
 }
 
 /// Takes a stream of frames apart. Frames of unknown types are skipped.
@@ -47,8 +69,9 @@ pub enum Piece {
 pub struct FrameReader {
     /// The most bytes of the payload of a frame other than DATA.
     limit: usize,
-    /// The start of a header that has not arrived completely.
-    header: Vec<u8>,
+    /// The start of a header that has not arrived completely, and its size.
+    header: [u8; MAX_HEADER],
+    begun: usize,
     payload: Option<Payload>,
 }
 
@@ -56,6 +79,7 @@ pub struct FrameReader {
 struct Payload {
     kind: u64,
     left: u64,
+    /// What has arrived of a payload that is collected.
     collected: Option<Vec<u8>>,
 }
 
@@ -65,12 +89,12 @@ const MAX_HEADER: usize = 16;
 impl FrameReader {
     /// A reader that collects payloads of up to `limit` bytes.
     pub fn new(limit: usize) -> FrameReader {
-        FrameReader { limit, header: Vec::new(), payload: None }
+        FrameReader { limit, header: [0; MAX_HEADER], begun: 0, payload: None }
     }
 
     /// Whether the stream may end here.
     pub fn is_between_frames(&self) -> bool {
-        self.payload.is_none() && self.header.is_empty()
+        self.payload.is_none() && self.begun == 0
     }
 
     /// Takes the next piece from the front of `bytes`; `None` if that needs more bytes, and all were taken.
@@ -88,16 +112,21 @@ impl FrameReader {
             let here = usize::try_from(payload.left).unwrap_or(usize::MAX).min(bytes.len());
             payload.left -= here as u64;
             let part = bytes.split_to(here);
-            if let Some(collected) = &mut payload.collected {
-                collected.extend_from_slice(&part);
-            }
             let (kind, is_complete) = (payload.kind, payload.left == 0);
-            let collected = if is_complete { payload.collected.take() } else { None };
+            let whole = match &mut payload.collected {
+                // Nearly all payloads arrive in one piece, and are passed on where they are.
+                Some(collected) if is_complete && collected.is_empty() => Some(part.clone()),
+                Some(collected) => {
+                    collected.extend_from_slice(&part);
+                    is_complete.then(|| std::mem::take(collected).into())
+                }
+                None => None,
+            };
             if is_complete {
                 self.payload = None;
             }
-            match collected {
-                Some(collected) => return Ok(Some(Piece::Whole(kind, collected))),
+            match whole {
+                Some(whole) => return Ok(Some(Piece::Whole(kind, whole))),
                 None if kind == kind::DATA && !part.is_empty() => return Ok(Some(Piece::Content(part))),
                 None if bytes.is_empty() => return Ok(None),
                 None => {}
@@ -107,23 +136,25 @@ impl FrameReader {
 
     /// Reads the header of a frame. Returns whether it is complete.
     fn begin(&mut self, bytes: &mut Bytes) -> Result<bool, Http3Error> {
-        let earlier = self.header.len();
-        self.header.extend_from_slice(&bytes[..bytes.len().min(MAX_HEADER - earlier)]);
-        let header = varint::get(&self.header)
-            .and_then(|(kind, n)| varint::get(&self.header[n..]).map(|(length, m)| (kind, length, n + m)));
-        let Some((kind, length, used)) = header else {
+        let earlier = std::mem::take(&mut self.begun);
+        let more = bytes.len().min(MAX_HEADER - earlier);
+        self.header[earlier..earlier + more].copy_from_slice(&bytes[..more]);
+        let header = &self.header[..earlier + more];
+        let read = varint::get(header)
+            .and_then(|(kind, n)| varint::get(&header[n..]).map(|(length, m)| (kind, length, n + m)));
+        let Some((kind, length, used)) = read else {
+            self.begun = earlier + more;
             bytes.clear();
             return Ok(false);
         };
         bytes.advance(used - earlier);
-        self.header.clear();
         use kind::*;
         let collected = match kind {
             HEADERS | CANCEL_PUSH | SETTINGS | PUSH_PROMISE | GOAWAY | MAX_PUSH_ID => {
                 if length > self.limit as u64 {
                     return Err(Http3Error::new(codes::H3_EXCESSIVE_LOAD, "a frame is too large"));
                 }
-                Some(Vec::with_capacity(length as usize))
+                Some(Vec::new())
             }
             kind if is_of_http2(kind) => {
                 return Err(Http3Error::new(codes::H3_FRAME_UNEXPECTED, "a frame of HTTP/2"));
@@ -160,7 +191,7 @@ mod tests {
                 match (piece, all.last_mut()) {
                     (Piece::Content(more), Some((kind::DATA, content))) => content.extend_from_slice(&more),
                     (Piece::Content(content), _) => all.push((kind::DATA, content.to_vec())),
-                    (Piece::Whole(kind, payload), _) => all.push((kind, payload)),
+                    (Piece::Whole(kind, payload), _) => all.push((kind, payload.to_vec())),
                 }
             }
             assert!(bytes.is_empty());

@@ -8,6 +8,9 @@ use polygraph_multiplex::literals::{StringLiteral, get_integer, put_integer, put
 use super::static_table::{self, ENTRIES, Found};
 use super::{Http3Error, codes};
 
+/// What each field counts besides its name and its value (RFC 9114, section 4.2.2).
+pub const OVERHEAD: usize = 32;
+
 /// Appends the start of a field section: no part of it needs the dynamic table.
 pub fn put_prefix(out: &mut Vec<u8>) {
     out.extend_from_slice(&[0, 0]);
@@ -41,75 +44,66 @@ impl Fields {
             field
         })
     }
-
-    /// The size of the section as RFC 9114, section 4.2.2, counts it.
-    fn size(&self) -> usize {
-        self.text.len() + 32 * self.ends.len()
-    }
-}
-
-/// What a field that is a literal begins with: where its name comes from.
-enum Name {
-    Static(usize),
-    /// A literal, whose length has so many bits in the first byte.
-    Literal(u32),
 }
 
 /// Decodes a field section of at most `limit` bytes as RFC 9114, section 4.2.2, counts them.
 ///
 /// # Errors
 /// If it is not well-formed, refers to the dynamic table, or is too large.
-pub fn decode(mut bytes: &[u8], limit: usize) -> Result<Fields, Http3Error> {
+pub fn decode(section: &[u8], limit: usize) -> Result<Fields, Http3Error> {
+    let mut fields = Fields::default();
+    read(section, limit, |name, value| {
+        fields.text.extend_from_slice(name);
+        let end = fields.text.len();
+        fields.text.extend_from_slice(value);
+        fields.ends.push((end as u32, fields.text.len() as u32));
+    })?;
+    Ok(fields)
+}
+
+/// As [`decode`], but passes the fields on to `each` as they come. It may get some fields before there is an error.
+///
+/// # Errors
+/// As [`decode`].
+pub fn read(mut bytes: &[u8], limit: usize, mut each: impl FnMut(&[u8], &[u8])) -> Result<(), Http3Error> {
     let failed = |text| move || Http3Error::new(codes::QPACK_DECOMPRESSION_FAILED, text);
     let cut = failed("a field section ends early, or has an integer that is too large");
     let dynamic = failed("a field section refers to the dynamic table, which was not allowed");
-    let mut fields = Fields::default();
+    let no_entry = failed("no such entry of the static table");
+    let bad_string = failed("a bad string");
+    let entry = |index: usize| ENTRIES.get(index).ok_or_else(no_entry);
     let required = get_integer(&mut bytes, 8).ok_or_else(cut)?;
     get_integer(&mut bytes, 7).ok_or_else(cut)?;
     if required != 0 {
         return Err(dynamic());
     }
+    // For strings with Huffman coding.
+    let (mut name_memory, mut value_memory) = (Vec::new(), Vec::new());
+    let mut left = limit;
     while let Some(&first) = bytes.first() {
-        let name = match first {
+        let (name, value) = match first {
             0xc0.. => {
-                let index = get_integer(&mut bytes, 6).ok_or_else(cut)?;
-                let (name, value) =
-                    ENTRIES.get(index).ok_or_else(failed("no such entry of the static table"))?;
-                fields.text.extend_from_slice(name.as_bytes());
-                let end = fields.text.len();
-                fields.text.extend_from_slice(value.as_bytes());
-                fields.ends.push((end as u32, fields.text.len() as u32));
-                None
+                let (name, value) = entry(get_integer(&mut bytes, 6).ok_or_else(cut)?)?;
+                (name.as_bytes(), value.as_bytes())
             }
-            0x50..0x60 | 0x70..0x80 => Some(Name::Static(get_integer(&mut bytes, 4).ok_or_else(cut)?)),
-            0x20..0x40 => Some(Name::Literal(3)),
+            0x20..0x40 | 0x50..0x60 | 0x70..0x80 => {
+                let name = match first {
+                    0x20..0x40 => {
+                        let name = StringLiteral::take(&mut bytes, 3).ok_or_else(bad_string)?;
+                        name.text(&mut name_memory).ok_or_else(bad_string)?
+                    }
+                    _ => entry(get_integer(&mut bytes, 4).ok_or_else(cut)?)?.0.as_bytes(),
+                };
+                let value = StringLiteral::take(&mut bytes, 7).ok_or_else(bad_string)?;
+                (name, value.text(&mut value_memory).ok_or_else(bad_string)?)
+            }
             _ => return Err(dynamic()),
         };
-        if let Some(name) = name {
-            match name {
-                Name::Static(index) => {
-                    let (name, _) =
-                        ENTRIES.get(index).ok_or_else(failed("no such entry of the static table"))?;
-                    fields.text.extend_from_slice(name.as_bytes());
-                }
-                Name::Literal(prefix) => {
-                    append_string(&mut bytes, prefix, &mut fields.text).ok_or_else(failed("a bad string"))?
-                }
-            }
-            let end = fields.text.len();
-            append_string(&mut bytes, 7, &mut fields.text).ok_or_else(failed("a bad string"))?;
-            fields.ends.push((end as u32, fields.text.len() as u32));
-        }
-        if fields.size() > limit {
-            return Err(Http3Error::new(codes::H3_EXCESSIVE_LOAD, "a field section is too large"));
-        }
+        let too_large = || Http3Error::new(codes::H3_EXCESSIVE_LOAD, "a field section is too large");
+        left = left.checked_sub(name.len() + value.len() + OVERHEAD).ok_or_else(too_large)?;
+        each(name, value);
     }
-    Ok(fields)
-}
-
-/// Takes a string from the front of `bytes`, and appends it to `out`.
-fn append_string(bytes: &mut &[u8], prefix: u32, out: &mut Vec<u8>) -> Option<()> {
-    StringLiteral::take(bytes, prefix)?.append(out)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -184,7 +178,8 @@ mod tests {
         #[test]
         fn any_bytes_are_decoded_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             if let Ok(fields) = decode(&bytes, 500) {
-                prop_assert!(fields.size() <= 500);
+                let size: usize = fields.iter().map(|(name, value)| name.len() + value.len() + OVERHEAD).sum();
+                prop_assert!(size <= 500);
             }
         }
     }

@@ -159,7 +159,7 @@ fn send_fields<L: Link>(
     context: &HeadContext<'_>,
     memory: &mut Vec<u8>,
 ) -> io::Result<Option<usize>> {
-    if !conn.takes_fields() || !context.is_plain(request) {
+    if !conn.is_stream() || !context.is_plain(request) {
         return Ok(None);
     }
     context.field.catalog.write_path(&request.oid, memory);
