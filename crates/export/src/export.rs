@@ -12,7 +12,7 @@ use polygraph_report::{LogSource, fold_in_turn};
 use polygraph_stats::{Record, Side};
 use serde_json::Value;
 
-use crate::counted;
+use crate::counted::{self, Folded};
 use crate::table::Table;
 use crate::tables::{self, PhaseTimes};
 use crate::write::{ExportError, Format, TableFile, io_error};
@@ -47,13 +47,22 @@ pub fn export<S: LogSource>(logs: &[S], folder: &Path, format: Format) -> Result
     };
     let (sides, walk) = walk.along(logs)?;
     let [runs, settings, phases] = about_logs(logs, &sides, &walk.times, create)?;
-    let (mut figures, mut histograms) = (create(counted::figures())?, create(counted::histograms())?);
-    for side in &sides {
-        for folded in counted::folded(side, &walk.appeared[index(side.side)]) {
-            counted::add_figures(&mut figures, &folded, contents(logs))?;
-            counted::add_histograms(&mut histograms, &folded, contents(logs))?;
-        }
-    }
+    let appeared = &walk.appeared;
+    let (figures, histograms) = std::thread::scope(|scope| {
+        let fill = |table: Table, add: AddFolded| -> Result<TableFile, ExportError> {
+            let mut table = create(table)?;
+            for side in &sides {
+                for folded in counted::folded(side, &appeared[index(side.side)]) {
+                    add(&mut table, &folded, contents(logs))?;
+                }
+            }
+            Ok(table)
+        };
+        let histograms = scope.spawn(move || fill(counted::histograms(), counted::add_histograms));
+        let figures = fill(counted::figures(), counted::add_figures);
+        (figures, histograms.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    });
+    let (figures, histograms) = (figures?, histograms?);
     let Walk { intervals, errors, error_samples, xacts, messages, .. } = walk;
     // In the order of `tables`.
     let all =
@@ -67,6 +76,9 @@ pub fn export<S: LogSource>(logs: &[S], folder: &Path, format: Format) -> Result
     let missing = sides.into_iter().flat_map(|side| side.processes).flat_map(|process| process.missing);
     Ok(Exported { tables, rows: rows.into_iter().sum(), missing: missing.collect() })
 }
+
+/// Adds the rows of a phase of one side to a table; kinds of content have these names.
+type AddFolded = fn(&mut TableFile, &Folded, &[String]) -> Result<(), ExportError>;
 
 /// The tables with rows that belong to logs as a whole.
 fn about_logs<S: LogSource>(

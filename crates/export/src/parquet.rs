@@ -3,18 +3,21 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use parquet::basic::{Compression, LogicalType, Repetition, TimeUnit, Type as Physical};
+use parquet::basic::{Compression, GzipLevel, LogicalType, Repetition, TimeUnit, Type as Physical};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::Result;
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
-use parquet::schema::types::Type;
+use parquet::schema::types::{ColumnPath, Type};
 
 use crate::table::{Column, ColumnCells, Table};
 
 /// The key of the metadata entry that contains [`Table::schema`].
 const SCHEMA: &str = "polygraph.schema";
+
+/// The level of compression: higher ones take more time than they are worth.
+const LEVEL: u32 = 2;
 
 /// A file that is being written.
 pub struct ParquetFile(SerializedFileWriter<File>);
@@ -28,12 +31,17 @@ impl ParquetFile {
         let fields = table.columns.iter().map(|column| field(column).map(Arc::new)).collect::<Result<_>>()?;
         let schema = Type::group_type_builder(table.name).with_fields(fields).build()?;
         let about = KeyValue::new(SCHEMA.to_owned(), table.schema().to_string());
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::GZIP(Default::default()))
+        // A row group is so small that it has one page of each column, and statistics of pages would repeat its own.
+        let mut properties = WriterProperties::builder()
+            .set_compression(Compression::GZIP(GzipLevel::try_new(LEVEL)?))
+            .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_created_by(format!("polygraph {}", env!("CARGO_PKG_VERSION")))
-            .set_key_value_metadata(Some(vec![about]))
-            .build();
-        Ok(ParquetFile(SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))?))
+            .set_key_value_metadata(Some(vec![about]));
+        for column in table.columns.iter().filter(|column| hardly_repeats(&column.cells)) {
+            properties =
+                properties.set_column_dictionary_enabled(ColumnPath::from(column.name.as_str()), false);
+        }
+        Ok(ParquetFile(SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties.build()))?))
     }
 
     /// Writes the rows of the table as a row group.
@@ -59,6 +67,11 @@ impl ParquetFile {
         self.0.close()?;
         Ok(())
     }
+}
+
+/// Whether a dictionary of the values would be about as long as the column.
+fn hardly_repeats(cells: &ColumnCells) -> bool {
+    matches!(cells, ColumnCells::Float(_) | ColumnCells::Time(_))
 }
 
 fn field(column: &Column) -> Result<Type> {
@@ -91,7 +104,7 @@ fn write_cells(cells: &ColumnCells, out: &mut SerializedColumnWriter<'_>) -> Res
         }
         ColumnCells::Text(cells) => {
             let (levels, values) = split(cells);
-            let values: Vec<ByteArray> = values.iter().map(|text| ByteArray::from(&**text)).collect();
+            let values = shared(&values);
             out.typed::<ByteArrayType>().write_batch(&values, Some(&levels), None)
         }
     }
@@ -100,4 +113,18 @@ fn write_cells(cells: &ColumnCells, out: &mut SerializedColumnWriter<'_>) -> Res
 /// Whether each cell is defined (definition level 1), and the values of defined cells.
 fn split<T: Clone>(cells: &[Option<T>]) -> (Vec<i16>, Vec<T>) {
     (cells.iter().map(|cell| i16::from(cell.is_some())).collect(), cells.iter().flatten().cloned().collect())
+}
+
+/// The texts, in which equal neighbours that share their memory still do.
+fn shared(texts: &[Arc<str>]) -> Vec<ByteArray> {
+    let mut last: Option<(&Arc<str>, ByteArray)> = None;
+    let mut share = |text| match &last {
+        Some((known, bytes)) if Arc::ptr_eq(known, text) => bytes.clone(),
+        _ => {
+            let bytes = ByteArray::from(&**text);
+            last = Some((text, bytes.clone()));
+            bytes
+        }
+    };
+    texts.iter().map(&mut share).collect()
 }
