@@ -32,7 +32,7 @@ pub async fn drive<L: Link>(
     let mut alarm = Alarm::default();
     let failure = poll_fn(|cx| {
         loop {
-            session.begin_turn(cx.waker());
+            session.begin_turn(link.now(), cx.waker());
             let received = session.receive();
             let mut until = Nanos::MAX;
             turn(&mut until);

@@ -9,6 +9,7 @@
 //! * [`client`], [`server`]: the two sides of an HTTP/2 connection.
 //! * [`stream`]: a stream as a [`Conn`](polygraph_link::Conn).
 //! * [`fault`]: why streams and connections end early.
+//! * [`rapid_reset`]: how many requests a client may give up before they are read.
 //! * [`literals`], [`name_index`]: integers, strings and the Huffman code, and the search for names, which HPACK and QPACK share.
 //! * [`settings`], [`traffic`]: what the sides announce, and the bytes that they count.
 //! * `session`, `driver`, `relay`, `below`, `buffers`, [`alarm`], [`deadlines`]: what is between a stream and its connection.
@@ -26,8 +27,8 @@
 //!   connection is used up. WINDOW_UPDATE is sent for half a window at a time.
 //! * **What cannot be sent is not answered.** As long as more than 64 KB wait to be sent, nothing is read, so that a peer cannot make
 //!   this side collect replies to PING and SETTINGS.
-//! * **Floods end the connection** with ENHANCE_YOUR_CALM: header blocks without end, and requests that are reset before they can be
-//!   read. A field section that is too large ends its stream; servers answer it with 431.
+//! * **Floods end the connection** with ENHANCE_YOUR_CALM: header blocks without end, and too many requests that are reset before they
+//!   are read, by the same rule as over HTTP/3 ([`rapid_reset`]). A field section that is too large ends its stream; servers answer it with 431.
 //! * **No push**: clients forbid it (RFC 9113, section 8.4), and servers do not offer it. Priorities are ignored.
 
 pub mod alarm;
@@ -41,6 +42,7 @@ pub mod http2;
 pub mod literals;
 pub mod message;
 pub mod name_index;
+pub mod rapid_reset;
 mod relay;
 pub mod server;
 mod session;

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::task::{Poll, Waker};
 
-use polygraph_link::{Capture, Conn};
+use polygraph_link::{Capture, Conn, Nanos};
 
 use crate::below::Below;
 use crate::deadlines::Deadlines;
@@ -56,8 +56,9 @@ impl Http2Session {
         }
     }
 
-    /// A turn of the driver begins, which `waker` wakes.
-    pub fn begin_turn(&self, waker: &Waker) {
+    /// A turn of the driver begins at this time, which `waker` wakes.
+    pub fn begin_turn(&self, now: Nanos, waker: &Waker) {
+        self.connection.borrow_mut().now = now;
         self.is_woken.set(false);
         self.relay.set_driver(waker);
     }

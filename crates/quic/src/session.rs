@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 
 use polygraph_link::{Capture, Nanos};
 use polygraph_multiplex::deadlines::Deadlines;
+use polygraph_multiplex::rapid_reset::{RAPID_RESET, RapidResets};
 use polygraph_multiplex::{Fault, FaultKind, WireBytes};
 use quinn_proto::{Dir, ReadError, StreamId, VarInt};
 
@@ -19,13 +20,6 @@ pub const MAX_FIELD_SECTION: usize = 64 * 1024;
 
 /// The most unidirectional streams that a peer opens in the life of a connection: more are a flood.
 const MOST_UNIDIRECTIONAL: u32 = 1000;
-
-/// The most requests at once that a client gives up before they were read: more are a flood, which costs the client nothing ("rapid
-/// reset", CVE-2023-44487). One of them is forgiven every [`FORGIVEN_AFTER`], so that long connections can have any number of them.
-const MOST_UNREAD: u64 = 1000;
-
-/// The time in which one request that was given up is forgiven: 33 in a second, as in nghttp2.
-const FORGIVEN_AFTER: Nanos = Nanos::from_millis(30);
 
 /// What the streams of a connection share with the task that watches over it.
 #[derive(Debug)]
@@ -48,8 +42,7 @@ pub struct Http3Session {
     pub content: Cell<(u64, u64)>,
     /// Requests that are no HTTP message.
     pub malformed: Cell<u64>,
-    /// When all requests that the client gave up before they were read will be forgiven.
-    forgiven_at: Cell<Nanos>,
+    rapid_resets: Cell<RapidResets>,
     /// What [`Http3Session::take_bytes`] and [`Http3Session::take_path`] have returned.
     taken: Cell<WireBytes>,
     path_taken: Cell<PathCounts>,
@@ -88,7 +81,7 @@ impl Http3Session {
             buffers: RefCell::default(),
             content: Cell::default(),
             malformed: Cell::default(),
-            forgiven_at: Cell::default(),
+            rapid_resets: Cell::default(),
             taken: Cell::default(),
             path_taken: Cell::default(),
             failure: RefCell::default(),
@@ -128,12 +121,11 @@ impl Http3Session {
 
     /// Counts a request that the client gave up before it was read.
     pub fn note_unread(&self) {
-        let now = self.wire.now();
-        let forgiven_at = self.forgiven_at.get().max(now) + FORGIVEN_AFTER;
-        self.forgiven_at.set(forgiven_at);
-        if forgiven_at - now > FORGIVEN_AFTER.saturating_mul(MOST_UNREAD) {
-            self.fail(&Http3Error::new(codes::H3_EXCESSIVE_LOAD, "too many requests given up at once"));
+        let mut resets = self.rapid_resets.get();
+        if !resets.count(self.wire.now()) {
+            self.fail(&Http3Error::new(codes::H3_EXCESSIVE_LOAD, RAPID_RESET));
         }
+        self.rapid_resets.set(resets);
     }
 
     /// Whether this side ended the connection because the peer broke the protocol.

@@ -13,6 +13,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::task::Waker;
 
+use polygraph_link::Nanos;
+
 use super::frames::{MAX_31, put_goaway, put_ping, put_reset, put_settings, put_window_update};
 use super::hpack::{Decoder, Encoder};
 use super::reader::FrameReader;
@@ -23,6 +25,7 @@ use super::{Http2Error, codes};
 use crate::fault::{Fault, FaultKind};
 use crate::message::ReplyTo;
 use crate::message::incoming::TargetForm;
+use crate::rapid_reset::RapidResets;
 use crate::settings::{Http2Settings, MAX_FIELD_SECTION};
 use crate::traffic::WireBytes;
 
@@ -122,8 +125,9 @@ pub struct Connection {
     pub requests: u64,
     /// Requests without an HTTP/1 form.
     pub malformed: u64,
-    /// Streams that were reset before anybody read their requests.
-    early_resets: u32,
+    /// The time, as the task of the connection knows it.
+    pub now: Nanos,
+    rapid_resets: RapidResets,
     /// Bytes to send.
     out: Vec<u8>,
     /// How many of them were sent.
@@ -180,7 +184,8 @@ impl Connection {
             accepted: VecDeque::new(),
             requests: 0,
             malformed: 0,
-            early_resets: 0,
+            now: Nanos::ZERO,
+            rapid_resets: RapidResets::default(),
             out,
             sent: 0,
             turn: 0,

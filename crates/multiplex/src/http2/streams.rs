@@ -53,8 +53,6 @@ pub struct StreamState {
     pub is_held: bool,
     /// Whether somebody has tried to read.
     pub was_polled: bool,
-    /// Whether it counts as one that was reset before it was read.
-    pub was_reset_early: bool,
     /// Whether it waits for room in the connection.
     pub is_blocked: bool,
     /// When it sent content last: see [`super::connection::Connection::room`].
@@ -142,7 +140,6 @@ impl Streams {
             failure: None,
             is_held: true,
             was_polled: false,
-            was_reset_early: false,
             is_blocked: false,
             turn: u64::MAX,
             reader: None,

@@ -11,6 +11,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::message::heads::{ReplyHeadWriter, RequestHeadWriter};
 use crate::message::incoming::{Placed, TargetForm};
 use crate::message::{MessageError, ReplyTo};
+use crate::rapid_reset::RAPID_RESET;
 use crate::settings::MAX_FIELD_SECTION;
 
 /// The most bytes of fields in a section.
@@ -21,9 +22,6 @@ const MAX_BLOCK: usize = 2 * SECTION;
 
 /// The most CONTINUATION frames of a header block.
 const MAX_CONTINUATIONS: u32 = 100;
-
-/// The most streams that may be reset before their requests were read (rapid reset).
-const MAX_EARLY_RESETS: u32 = 20;
 
 impl Connection {
     /// Takes bytes that have arrived. If they break the protocol, the connection ends.
@@ -408,17 +406,12 @@ impl Connection {
         let stream = &mut self.streams[place];
         let is_early = is_server && stream.is_held && !stream.was_polled;
         stream.failure = Some(Fault::new(kind, format!("RST_STREAM {}", codes::name(code))));
-        stream.was_reset_early = is_early;
         stream.wake();
         self.close(place, Closed::ByPeer);
-        if is_early {
-            self.early_resets += 1;
-            if self.early_resets > MAX_EARLY_RESETS {
-                let text = "requests are reset before they can be read";
-                return Err(Http2Error::new(codes::ENHANCE_YOUR_CALM, text));
-            }
+        match is_early && !self.rapid_resets.count(self.now) {
+            true => Err(Http2Error::new(codes::ENHANCE_YOUR_CALM, RAPID_RESET)),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     fn take_settings(&mut self, payload: &[u8]) -> Result<(), Http2Error> {

@@ -348,9 +348,6 @@ impl Connection {
         let is_client = self.is_client();
         let stream = &mut self.streams[place];
         let unread = std::mem::take(&mut stream.unread);
-        if stream.was_reset_early {
-            self.early_resets -= 1;
-        }
         let reset = match &stream.arrival {
             _ if stream.is_closed || self.end.is_some() => None,
             _ if !stream.sent_end => Some(codes::CANCEL),
