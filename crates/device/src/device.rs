@@ -160,21 +160,19 @@ impl Device {
     /// The path of a program of this device, which is in this Debian package.
     pub(crate) fn program_of(&self, program: &str, package: Option<&str>) -> Result<PathBuf> {
         let Kind::Program { directory, .. } = &self.kind else { return Ok(program.into()) };
-        let found = if program.contains('/') {
+        let missing = |remedy| Error::Missing { device: self.name.clone(), program: program.into(), remedy };
+        if program.contains('/') {
             let path = directory.as_ref().map_or_else(|| program.into(), |place| place.join(program));
-            path.is_file().then_some(path)
-        } else {
-            let path = std::env::var_os("PATH").unwrap_or_default();
-            let places = std::env::split_paths(&path).chain(SYSTEM_DIRECTORIES.map(PathBuf::from));
-            places.map(|place| place.join(program)).find(|path| path.is_file())
-        };
-        found.ok_or_else(|| Error::Missing {
-            device: self.name.clone(),
-            program: program.into(),
-            remedy: match package {
+            let remedy = || format!("build {}, or correct its device.toml", path.display());
+            return if path.is_file() { Ok(path) } else { Err(missing(remedy())) };
+        }
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let places = std::env::split_paths(&path).chain(SYSTEM_DIRECTORIES.map(PathBuf::from));
+        places.map(|place| place.join(program)).find(|path| path.is_file()).ok_or_else(|| {
+            missing(match package {
                 Some(package) => format!("on Debian: apt-get install {package}"),
                 None => "install it, or correct its device.toml".into(),
-            },
+            })
         })
     }
 }

@@ -156,7 +156,8 @@ fn storage(scope: &Scope, evicted: f64, never: f64, with_room: Option<(&str, f64
     } else if !forgets {
         format!(
             "The device does not store what it is allowed to store: {} of the missed hits were objects that it had delivered \
-             completely, but never from its cache. Check its limits on object size and its admission rules.",
+             completely, but never from its cache. Check its size first, because a full cache may keep what it has and take \
+             nothing more; then its limits on object size and its admission rules.",
             percent(both)
         )
     } else if never >= FORGETS {

@@ -126,6 +126,13 @@ impl Run {
             .unwrap_or_else(|| self.path.display().to_string())
     }
 
+    /// The options that the user gave a device which the program started.
+    pub fn device_options(&self) -> Vec<(String, String)> {
+        let options = self.manifest.as_ref().and_then(|manifest| manifest["device"]["options"].as_object());
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        options.into_iter().flatten().map(|(name, value)| (name.clone(), text(value))).collect()
+    }
+
     /// The device under test: its name and version if the program started it, or else the proxy's address.
     pub fn device(&self) -> Option<String> {
         let device = self.manifest.as_ref().map(|manifest| &manifest["device"]);

@@ -111,6 +111,9 @@ pub(super) fn differ(first: &Run, run: &Run, name: &str) -> Vec<RunDifference> {
     }
     let device = |run: &Run| run.device().unwrap_or_else(|| "unknown".into());
     found.value(DifferenceSeverity::Note, "device", &device(first), &device(run));
+    found.pairs("device option ", &first.device_options(), &run.device_options(), |_| {
+        Some(DifferenceSeverity::Note)
+    });
     found.all
 }
 

@@ -227,6 +227,28 @@ fn other_workloads_seeds_and_hosts_are_told() {
 }
 
 #[test]
+fn other_options_of_a_device_are_told() {
+    let with = |name: &str, options: serde_json::Value| {
+        let mut run = of_logs(plan(1, 1.0).logs());
+        run.run.manifest = Some(serde_json::json!({ "device": { "name": "squid", "options": options } }));
+        RunGroup { name: name.into(), runs: vec![run] }
+    };
+    let groups = [
+        with("a", serde_json::json!({ "mem": "16MB" })),
+        with("b", serde_json::json!({ "mem": "4MB", "tls": "on" })),
+    ];
+    let comparison = compare(&groups, CompareOptions::default()).unwrap();
+    let told: Vec<_> = comparison.differs.iter().map(|differs| (differs.weight, differs.text())).collect();
+    assert_eq!(
+        told,
+        [
+            (DifferenceSeverity::Note, "device option `mem`: 4MB instead of 16MB (b)".to_owned()),
+            (DifferenceSeverity::Note, "device option `tls`: on instead of none (b)".to_owned()),
+        ]
+    );
+}
+
+#[test]
 fn texts_of_workloads_are_compared_line_by_line() {
     let with = |text: &str| Plan { workload_text: text.into(), ..plan(1, 1.0) };
     let groups = [
