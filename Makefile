@@ -134,6 +134,8 @@ static:
 
 # Everything that a release publishes, in dist/.
 dist: PROFILE = dist
+# For all builds of a release, because those of C code depend on it.
+dist: export SOURCE_DATE_EPOCH := $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null || date +%s))
 dist: all $(if $(filter yes,$(SBOM)),$(CYCLONEDX))
 	CARGO='$(CARGO)' RUSTC='$(RUSTC)' TARGET='$(TARGET)' FEATURES='$(FEATURES)' PROFILE='$(PROFILE)' DIST_TARGETS='$(DIST_TARGETS)' \
 		CYCLONEDX='$(if $(filter yes,$(SBOM)),$(CYCLONEDX))' sh deploy/dist.sh

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes the files of a release in dist/ (docs/releasing.md). `make dist` runs it after a build, with the Makefile's variables:
-# CARGO, TARGET (the target directory), FEATURES, PROFILE, DIST_TARGETS and CYCLONEDX. RUSTC may name another compiler.
+# CARGO, TARGET (the target directory), FEATURES, PROFILE, DIST_TARGETS, CYCLONEDX and SOURCE_DATE_EPOCH. RUSTC may name another compiler.
 #
 # Whatever cannot be made on this machine is named at the end, with what it lacks.
 set -eu
@@ -15,9 +15,7 @@ skip() {
     echo "$1" >>"$skipped"
 }
 
-# The times in archives are those of the last commit, so that equal sources make equal archives.
-SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
-export SOURCE_DATE_EPOCH
+# The times in archives are those of the last commit (SOURCE_DATE_EPOCH), so that equal sources make equal archives.
 pack() { # ARCHIVE DIRECTORY NAME
     tar --create --directory "$2" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner "$3" |
         gzip -9n >"$1"
