@@ -112,6 +112,8 @@ unshare --net sh -c '
 
 if command -v buildah >/dev/null; then
     step 'the image, made and started by buildah'
+    # Without what the run above has left.
+    sh deploy/image-root.sh "$scratch/empty/polygraph" "$scratch/new-image"
     # A store of its own; `vfs` and `chroot` work without support of the kernel.
     image() {
         command=$1
@@ -119,7 +121,7 @@ if command -v buildah >/dev/null; then
         buildah --root "$scratch/store" --runroot "$scratch/store-run" --storage-driver vfs "$command" "$@"
     }
     container=$(image from scratch)
-    image copy --quiet "$container" "$scratch/image" /
+    image copy --quiet "$container" "$scratch/new-image" /
     image config --user 65532:65532 --workingdir /work --entrypoint '["/usr/bin/polygraph"]' "$container"
     image commit --quiet --rm "$container" polygraph
     container=$(image from --pull-never localhost/polygraph)
