@@ -5,7 +5,8 @@ use clap::{ArgMatches, Args, Command, CommandFactory, Error, FromArgMatches};
 use crate::help;
 
 /// The options of a command. Its definition is without them, and its help without a layout, until the command line names it
-/// or the program is [whole].
+/// or the program is [whole]. What clap derives for `defer` would replace the description of the command, and put options of all
+/// commands first.
 #[derive(Debug)]
 pub struct Lazy<A>(pub A);
 
@@ -46,7 +47,9 @@ fn define<A: Args>(command: Command) -> Command {
 
 /// The definition of a program with the options of all its commands, for those who look into it.
 pub fn whole<P: CommandFactory>() -> Command {
-    whole_of(&P::command())
+    let mut whole = P::command();
+    whole.build();
+    whole
 }
 
 /// A definition with the options of the command itself and of its subcommands.

@@ -32,7 +32,8 @@ pub async fn drive<L: Link>(
     let mut alarm = Alarm::default();
     let failure = poll_fn(|cx| {
         loop {
-            session.begin_turn(link.now(), cx.waker());
+            let now = link.now();
+            session.begin_turn(now, cx.waker());
             let received = session.receive();
             let mut until = Nanos::MAX;
             turn(&mut until);
@@ -63,7 +64,7 @@ pub async fn drive<L: Link>(
                 continue;
             }
             drop(connection);
-            let next = session.deadlines.strike(link.now(), cx.waker()).min(until);
+            let next = session.deadlines.strike(now, cx.waker()).min(until);
             if alarm.poll(sleep.as_mut(), next, |at| link.sleep_until(at), cx).is_pending() {
                 return Poll::Pending;
             }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use polygraph_stats::{BinSet, Class, ErrorKind};
 
-use super::table::{FigureTable, PERCENTILES};
+use super::table::{FigureTable, NeededBins, PERCENTILES};
 use super::{Unit, detail, error_count, percent, ratio, tls, transactions};
 
 const HIT: &[Class] = &[Class::Hit];
@@ -141,8 +141,8 @@ fn load(t: &mut FigureTable) {
     t.start_section("Load, response times and sizes");
     t.add_alias("baseline.req.rate", "req_rate");
     t.add_alias("baseline.rep.rate", "rep_rate");
-    t.add_sum(
-        BinSet::RESPONSE_TIMES,
+    t.add_histogram_of(
+        NeededBins::of_sums(BinSet::RESPONSE_TIMES),
         "baseline.rptm",
         "response time of all successful transactions: includes aborted ones, excludes \
     authentication steps (see rep.rptm)",
@@ -151,14 +151,19 @@ fn load(t: &mut FigureTable) {
         |s| Cow::Borrowed(s.rptm_us()),
     );
     let what = "response time from the scheduled start";
-    t.add_sum(BinSet::DUE_RESPONSE_TIMES, "baseline.due_rptm", what, Ms, 1e-3, |s| {
-        Cow::Borrowed(s.due_rptm_us())
-    });
+    t.add_histogram_of(
+        NeededBins::of_sums(BinSet::DUE_RESPONSE_TIMES),
+        "baseline.due_rptm",
+        what,
+        Ms,
+        1e-3,
+        |s| Cow::Borrowed(s.due_rptm_us()),
+    );
     t.add_histogram("baseline.req.size", "request size of successful transactions", Bytes, 1.0, |s| {
         &s.block.req_size
     });
-    t.add_sum(
-        BinSet::SIZES,
+    t.add_histogram_of(
+        NeededBins::of_sums(BinSet::SIZES),
         "baseline.rep.size",
         "reply size of all successful transactions: includes aborted ones, excludes \
     authentication steps (see rep.size)",
@@ -294,8 +299,8 @@ fn errors(t: &mut FigureTable) {
 fn health(t: &mut FigureTable) {
     use Unit::{Bytes, Ms, Percent, Us};
     t.start_section("Health of the bench");
-    t.add_sum(
-        BinSet::LATENESS,
+    t.add_histogram_of(
+        NeededBins::of_sums(BinSet::LATENESS),
         "late",
         "lateness of starts (clients) or of the ends of think times (servers): actual minus scheduled time",
         Ms,

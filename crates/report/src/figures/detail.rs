@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use polygraph_stats::{AuthScheme, Class, ClassStats, CoarseHistogram, Histogram};
 
 use super::Unit;
-use super::table::FigureTable;
+use super::table::{FigureTable, NeededBins};
 use crate::scope::Scope;
 
 /// A histogram over some classes and all authentication steps.
@@ -24,7 +24,7 @@ pub(super) fn with_steps<'s>(
 /// Exchanges of a transaction, and transactions by their number.
 pub(super) fn exchanges(t: &mut FigureTable) {
     let what = "exchanges per transaction: more than one if it answered challenges";
-    t.add_computed_histogram("baseline.exchanges", what, Unit::Things, 1.0, |s| {
+    t.add_histogram_of(NeededBins::OF_COMPUTED, "baseline.exchanges", what, Unit::Things, 1.0, |s| {
         let mut all = over_compounds(s, |compound| &compound.exchanges);
         let single = s.block.ok_count().saturating_sub(all.count());
         all.record_n(1, single);
@@ -55,17 +55,24 @@ pub(super) fn exchanges(t: &mut FigureTable) {
         });
     }
     let what = "transactions with a single exchange";
-    t.add_computed_histogram("compound.not.rptm", &format!("response time of {what}"), Unit::Ms, 1e-3, |s| {
-        Cow::Owned(s.rptm_us().without(&over_compounds(s, |compound| &compound.rptm_us)))
-    });
-    t.add_computed_histogram(
+    t.add_histogram_of(
+        NeededBins::OF_COMPUTED,
+        "compound.not.rptm",
+        &format!("response time of {what}"),
+        Unit::Ms,
+        1e-3,
+        |s| Cow::Owned(s.rptm_us().without(&over_compounds(s, |compound| &compound.rptm_us))),
+    );
+    t.add_histogram_of(
+        NeededBins::OF_COMPUTED,
         "compound.not.req.size",
         &format!("request size of {what}"),
         Unit::Bytes,
         1.0,
         |s| Cow::Owned(s.block.req_size.without(&over_compounds(s, |compound| &compound.request_size))),
     );
-    t.add_computed_histogram(
+    t.add_histogram_of(
+        NeededBins::OF_COMPUTED,
         "compound.not.rep.size",
         &format!("reply size of {what}"),
         Unit::Bytes,

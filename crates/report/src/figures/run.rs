@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use polygraph_stats::{CoarseHistogram, KindStats};
 
-use super::table::FigureTable;
+use super::table::{FigureTable, NeededBins};
 use super::{Distribution, Figure, TableEntry, Unit, percent};
 
 /// Figures that one run has in addition to those of every run.
@@ -112,14 +112,16 @@ fn content(t: &mut FigureTable, number: usize, name: &str) {
     one("hit.ratio.byte", "measured byte hit ratio", |k| percent(k.hits.bytes as f64, k.basic.bytes as f64));
     let prefix = format!("req_cont_type.{name}");
     let what = format!("successful transactions whose request carried content {name}");
-    t.add_computed_histogram(
+    t.add_histogram_of(
+        NeededBins::OF_COMPUTED,
         &format!("{prefix}.rptm"),
         &format!("response time of {what}"),
         Unit::Ms,
         1e-3,
         move |s| of_content(s.block.request_kinds.get(number).map(|sent| &sent.rptm_us)),
     );
-    t.add_computed_histogram(
+    t.add_histogram_of(
+        NeededBins::OF_COMPUTED,
         &format!("{prefix}.size"),
         &format!("request size of {what}"),
         Unit::Bytes,

@@ -36,12 +36,12 @@ pub(super) struct NeededBins {
 
 impl NeededBins {
     /// For sums of histograms of these sets.
-    fn of_sums(percentiles: BinSet) -> NeededBins {
+    pub(super) fn of_sums(percentiles: BinSet) -> NeededBins {
         NeededBins { percentiles, moments: BinSet::NONE }
     }
 
     /// For histograms that are computed from any bins.
-    const OF_COMPUTED: NeededBins = NeededBins { percentiles: BinSet::ALL, moments: BinSet::ALL };
+    pub(super) const OF_COMPUTED: NeededBins = NeededBins { percentiles: BinSet::ALL, moments: BinSet::ALL };
 }
 
 /// The aggregates of the original: name, start of the definition, and the statistic.
@@ -165,13 +165,15 @@ impl FigureTable {
     ) where
         for<'a> Values<'a>: From<Cow<'a, Histogram<DIGITS>>>,
     {
-        self.add_sum(BinSet::ALL, prefix, what, unit, scale, move |scope| Cow::Borrowed(pick(scope)));
+        self.add_histogram_of(NeededBins::of_sums(BinSet::ALL), prefix, what, unit, scale, move |scope| {
+            Cow::Borrowed(pick(scope))
+        });
     }
 
-    /// Adds the figures of a histogram that is a sum of histograms of these sets.
-    pub(super) fn add_sum<const DIGITS: u8>(
+    /// Adds the figures of a histogram, which may have to be added up or computed from these bins.
+    pub(super) fn add_histogram_of<const DIGITS: u8>(
         &mut self,
-        bins: BinSet,
+        bins: NeededBins,
         prefix: &str,
         what: &str,
         unit: Unit,
@@ -180,23 +182,9 @@ impl FigureTable {
     ) where
         for<'a> Values<'a>: From<Cow<'a, Histogram<DIGITS>>>,
     {
-        let picked = (NeededBins::of_sums(bins), values_of(move |scope| pick(scope).into()));
-        self.add_distribution(prefix, what, unit, scale, width_percent(DIGITS), picked);
-    }
-
-    /// Adds the figures of a histogram that may have to be computed.
-    pub(super) fn add_computed_histogram<const DIGITS: u8>(
-        &mut self,
-        prefix: &str,
-        what: &str,
-        unit: Unit,
-        scale: f64,
-        pick: impl for<'a> Fn(&'a Scope) -> Cow<'a, Histogram<DIGITS>> + Send + Sync + 'static,
-    ) where
-        for<'a> Values<'a>: From<Cow<'a, Histogram<DIGITS>>>,
-    {
-        let picked = (NeededBins::OF_COMPUTED, values_of(move |scope| pick(scope).into()));
-        self.add_distribution(prefix, what, unit, scale, width_percent(DIGITS), picked);
+        let width = if DIGITS == 1 { 6.0 } else { 0.1 };
+        let picked = (bins, values_of(move |scope| pick(scope).into()));
+        self.add_distribution(prefix, what, unit, scale, width, picked);
     }
 
     fn add_distribution(
@@ -270,14 +258,16 @@ impl FigureTable {
     ) where
         for<'a> Values<'a>: From<Cow<'a, Histogram<DIGITS>>>,
     {
-        self.add_computed_histogram(
+        self.add_histogram_of(
+            NeededBins::OF_COMPUTED,
             &format!("{prefix}.rptm"),
             &format!("response time of {what}"),
             Unit::Ms,
             1e-3,
             rptm_us,
         );
-        self.add_computed_histogram(
+        self.add_histogram_of(
+            NeededBins::OF_COMPUTED,
             &format!("{prefix}.size"),
             &format!("reply size of {what}"),
             Unit::Bytes,
@@ -289,13 +279,23 @@ impl FigureTable {
     /// Adds response time and size of some classes.
     pub(super) fn add_classes(&mut self, prefix: &str, what: &str, classes: &'static [Class]) {
         let text = format!("response time of {what}");
-        self.add_sum(BinSet::RESPONSE_TIMES, &format!("{prefix}.rptm"), &text, Unit::Ms, 1e-3, |scope| {
-            scope.over(classes, |stats| &stats.rptm_us)
-        });
+        self.add_histogram_of(
+            NeededBins::of_sums(BinSet::RESPONSE_TIMES),
+            &format!("{prefix}.rptm"),
+            &text,
+            Unit::Ms,
+            1e-3,
+            |scope| scope.over(classes, |stats| &stats.rptm_us),
+        );
         let text = format!("reply size of {what}");
-        self.add_sum(BinSet::SIZES, &format!("{prefix}.size"), &text, Unit::Bytes, 1.0, |scope| {
-            scope.over(classes, |stats| &stats.size)
-        });
+        self.add_histogram_of(
+            NeededBins::of_sums(BinSet::SIZES),
+            &format!("{prefix}.size"),
+            &text,
+            Unit::Bytes,
+            1.0,
+            |scope| scope.over(classes, |stats| &stats.size),
+        );
     }
 
     /// Adds response time and size of the class statistics that `pick` returns.
@@ -318,9 +318,14 @@ impl FigureTable {
     pub(super) fn add_due_response_time(&mut self, prefix: &str, what: &str, classes: &'static [Class]) {
         let what = format!("response time from the scheduled start, {what}");
         let name = format!("{prefix}.due_rptm");
-        self.add_sum(BinSet::DUE_RESPONSE_TIMES, &name, &what, Unit::Ms, 1e-3, |scope| {
-            scope.over(classes, |stats| &stats.due_rptm_us)
-        });
+        self.add_histogram_of(
+            NeededBins::of_sums(BinSet::DUE_RESPONSE_TIMES),
+            &name,
+            &what,
+            Unit::Ms,
+            1e-3,
+            |scope| scope.over(classes, |stats| &stats.due_rptm_us),
+        );
     }
 
     /// Adds a count and its bytes, under the names of an aggregate of sizes.
@@ -365,11 +370,6 @@ impl FigureTable {
             move |scope| pick(&scope.block).peak,
         );
     }
-}
-
-/// Width of the bins of a histogram in percent of the values.
-fn width_percent(digits: u8) -> f64 {
-    if digits == 1 { 6.0 } else { 0.1 }
 }
 
 /// Closures that return what they borrow need to be told so.
