@@ -95,6 +95,8 @@ counters! {
     refused,
     /// Connections that could not be accepted, usually because file descriptors had run out.
     accept_errors,
+    /// How often a client found the queue of the listening socket full, and had to try again.
+    queue_full,
     /// Connections opened to origins.
     origin_connects,
     /// Currently open connections to origins, including idle ones.

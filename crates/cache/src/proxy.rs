@@ -168,6 +168,11 @@ impl<L: Link> Proxy<L> {
         self.counters.accept_errors.add(1);
     }
 
+    /// Counts clients that found the queue of the listening socket full, each as often as it tried.
+    pub fn count_full_queue(&self, times: u32) {
+        self.counters.queue_full.add(u64::from(times));
+    }
+
     /// Closes connections to origins that have been idle for too long. Call it about once a second.
     pub fn sweep(&self) {
         self.origins.sweep(nanos_of(self.shared.config.idle_timeout));

@@ -4,7 +4,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use polygraph_link::{Link, Nanos, yield_now};
 use rustix::io::Errno;
@@ -21,6 +21,9 @@ use crate::socket::Socket;
 pub const BACKLOG: i32 = 4096;
 /// The most connections that are accepted before other tasks get their turn.
 const ACCEPTS_PER_WAKE: usize = 64;
+
+/// How often the listener looks for connections that found its queue full.
+const QUEUE_LOOK: Nanos = Nanos::from_millis(500);
 
 /// How long the listener waits after a failed accept.
 const ACCEPT_PAUSE: Nanos = Nanos::from_millis(100);
@@ -133,10 +136,20 @@ fn defer_accept(socket: &Socket2) {
     }
 }
 
+/// What keeps a connection from being served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AcceptFault {
+    /// It was closed at once, or could not be accepted, for this reason.
+    Refused(Errno),
+    /// So many connections found no room in the queue of the listening socket (listen(2)), since this was last looked at. The system
+    /// dropped their packets, so their clients try again, after a second at first. A client that does so several times is counted
+    /// as often.
+    QueueFull(u32),
+}
+
 /// Accepts connections for ever and runs `serve` for each in a task of its own. Connections above the process's share
 /// of descriptors are closed at once, so earlier connections are served to the end, and logs and timers have the
-/// descriptors that they need. `refused` receives the reason for each connection that was closed or could not be
-/// accepted.
+/// descriptors that they need. `failed` receives what kept connections from being served.
 ///
 /// # Errors
 /// If the socket cannot be polled or is no longer a listening socket.
@@ -144,7 +157,7 @@ pub async fn accept_all<F: Future<Output = ()> + 'static>(
     net: Net,
     listener: OwnedFd,
     serve: impl Fn(Socket) -> F,
-    mut refused: impl FnMut(Errno),
+    mut failed: impl FnMut(AcceptFault),
 ) -> io::Result<()> {
     let most = limits::accept_limit(limits::descriptor_limit());
     let mut acceptor = match net.ring() {
@@ -152,12 +165,13 @@ pub async fn accept_all<F: Future<Output = ()> + 'static>(
         None => Acceptor::Polled(Watched::new(None, listener, Interest::READABLE)?),
     };
     let mut in_a_row = 0;
+    let (mut dropped, mut look_at) = (0, net.now() + QUEUE_LOOK);
     loop {
         match acceptor.accept().await {
             // The system assigns the least free descriptor number, so the number says how many are in use.
             Ok(fd) if fd.as_raw_fd() as usize >= most => {
                 drop(fd);
-                refused(Errno::MFILE);
+                failed(AcceptFault::Refused(Errno::MFILE));
             }
             Ok(fd) => net.spawn(serve(net.accepted(fd))),
             Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO) => {}
@@ -166,7 +180,7 @@ pub async fn accept_all<F: Future<Output = ()> + 'static>(
             }
             // Out of descriptors or memory, or a network error that may be temporary (accept(2)).
             Err(e) => {
-                refused(e);
+                failed(AcceptFault::Refused(e));
                 net.sleep_until(net.now() + ACCEPT_PAUSE).await;
             }
         }
@@ -176,7 +190,34 @@ pub async fn accept_all<F: Future<Output = ()> + 'static>(
             in_a_row = 0;
             yield_now().await;
         }
+        // A queue that was full is not empty, so a connection is accepted after every drop.
+        if net.now() >= look_at {
+            look_at = net.now() + QUEUE_LOOK;
+            let before = std::mem::replace(&mut dropped, drops(acceptor.fd()));
+            if dropped != before {
+                failed(AcceptFault::QueueFull(dropped.wrapping_sub(before)));
+            }
+        }
     }
+}
+
+/// How many packets the system has dropped that asked for a connection to this socket: `SO_MEMINFO` (Linux 4.12). 0 if it does not say.
+fn drops(listener: RawFd) -> u32 {
+    // `SK_MEMINFO_DROPS` in linux/sock_diag.h.
+    const DROPS: usize = 8;
+    let mut facts = [0u32; DROPS + 1];
+    let mut size = size_of_val(&facts) as libc::socklen_t;
+    // SAFETY: the descriptor is open, and the system writes at most `size` bytes.
+    unsafe {
+        libc::getsockopt(
+            listener,
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            (&raw mut facts).cast(),
+            &raw mut size,
+        );
+    }
+    facts[DROPS]
 }
 
 /// How connections are accepted on the loop's engine.
@@ -186,6 +227,13 @@ enum Acceptor {
 }
 
 impl Acceptor {
+    fn fd(&self) -> RawFd {
+        match self {
+            Acceptor::Polled(listener) => listener.fd().as_raw_fd(),
+            Acceptor::Ring(acceptor) => acceptor.fd(),
+        }
+    }
+
     async fn accept(&mut self) -> Result<OwnedFd, Errno> {
         match self {
             Acceptor::Polled(listener) => {

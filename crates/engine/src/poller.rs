@@ -75,6 +75,14 @@ impl Watched {
         of(self.interest.is_readable(), libc::POLLIN) | of(self.interest.is_writable(), libc::POLLOUT)
     }
 
+    /// The descriptor.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        match &self.fd {
+            WatchedFd::Epoll(fd) => fd.get_ref().as_fd(),
+            WatchedFd::Ring(_, fd) => fd.as_fd(),
+        }
+    }
+
     /// The descriptor, which is no longer watched.
     pub fn into_inner(self) -> OwnedFd {
         match self.fd {

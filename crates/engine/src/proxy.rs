@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use tokio::sync::watch::{Receiver, Sender, channel};
 
 use crate::event_loop::{Engine, EventLoop};
-use crate::listen::{self, accept_all};
+use crate::listen::{self, AcceptFault, accept_all};
 use crate::net::Net;
 use crate::timers::{DEFAULT_QUANTUM, now};
 use crate::worker::sweep_deadlines;
@@ -185,7 +185,10 @@ async fn live(
     let _ = started.send(Ok(Arc::clone(proxy.counters())));
     let (serving, counting) = (Rc::clone(&proxy), Rc::clone(&proxy));
     let serve = move |socket| Rc::clone(&serving).serve(socket);
-    let accepting = accept_all(net.clone(), socket, serve, move |_| counting.count_accept_error());
+    let accepting = accept_all(net.clone(), socket, serve, move |fault| match fault {
+        AcceptFault::Refused(_) => counting.count_accept_error(),
+        AcceptFault::QueueFull(times) => counting.count_full_queue(times),
+    });
     net.spawn(sweep_deadlines(net.clone()));
     net.spawn(sweep(net.clone(), Rc::clone(&proxy), cpu));
     // An error means that the handle was dropped, which also stops the proxy. If accepting ends, the other tasks go on.

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use crate::channels::{LoopChannels, Ready};
 use crate::deadlines;
 use crate::event_loop::EventLoop;
-use crate::listen::{accept_all, listen};
+use crate::listen::{AcceptFault, accept_all, listen};
 use crate::loop_driver::{LoopDriver, LoopRole};
 use crate::loop_spec::LoopSpec;
 use crate::net::Net;
@@ -121,12 +121,20 @@ fn serve_all(net: &Net, server: Rc<Server<Net>>, listener: OwnedFd, recorder: &R
         net.clone(),
         listener,
         move |socket| Rc::clone(&server).serve(socket),
-        move |error| {
-            let kind = match error {
-                Errno::MFILE | Errno::NFILE => ErrorKind::NoDescriptor,
-                _ => ErrorKind::System,
-            };
-            errors.error(kind, clock.now(), || format!("while accepting: {error}"));
+        move |fault| match fault {
+            AcceptFault::Refused(error) => {
+                let kind = match error {
+                    Errno::MFILE | Errno::NFILE => ErrorKind::NoDescriptor,
+                    _ => ErrorKind::System,
+                };
+                errors.error(kind, clock.now(), || format!("while accepting: {error}"));
+            }
+            AcceptFault::QueueFull(times) => {
+                let now = clock.now();
+                (0..times).for_each(|_| {
+                    errors.error(ErrorKind::QueueFull, now, || format!("{times} times since the last look"))
+                });
+            }
         },
     );
     let (clock, errors) = (net.clone(), recorder.clone());

@@ -5,7 +5,7 @@
 //! Evidence against the device is of two kinds. What the device *said* (statuses, broken messages, wrong
 //! objects, resets) does not depend on the speed of the bench. What it was *too slow* for (time-outs, refused
 //! connections, connections at their limit, transactions piling up) may be caused by a bench that no longer reads its sockets. So
-//! evidence of the second kind becomes a mere warning if the bench was saturated, stalled or refused connections. If client and
+//! evidence of the second kind becomes a mere warning if the bench was saturated, stalled or did not accept connections. If client and
 //! server disagree about the contents, there is no evidence against the device.
 //!
 //! What a device sends after its origin server has ended is no evidence against it either: only counts until then are, see
@@ -18,10 +18,10 @@
 //! not excuse the device: late requests were still sent, and the counts before the end are correct. In particular, an error goal
 //! ends a run before its primary phase is over; this is a failure of the device, not of the bench.
 
+mod accepting;
 mod blame;
 mod chance;
 mod contents;
-mod descriptors;
 mod generator;
 mod logs;
 mod outside;
@@ -126,7 +126,7 @@ impl Findings {
 
     fn into_verdict(mut self) -> Verdict {
         self.excuse_for_contents();
-        self.excuse_for_descriptors();
+        self.excuse_for_accepting();
         self.excuse_for_missing_server_log();
         let excuse = self.excuse();
         let Findings { all: mut findings, device } = self;
@@ -158,8 +158,8 @@ impl VerdictFinding {
             // A test that was cut short is a consequence of another fault; a disagreement of client and server is not.
             (_, rule, Some(LimitingParty::Test)) if rule != contents::CONTENTS => 6,
             (_, "interrupted" | "origin" | "stalls", _) => 1,
-            (_, "names" | "network" | "resources" | descriptors::REFUSED, _) => 2,
-            (_, "gaps" | "saturated" | "clock", _) => 3,
+            (_, "names" | "network" | "resources" | accepting::REFUSED, _) => 2,
+            (_, "gaps" | "saturated" | "clock" | accepting::LISTEN_QUEUE, _) => 3,
             _ => 4,
         }
     }

@@ -18,7 +18,7 @@ const WINDOWS: [f64; 14] =
     [1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0];
 
 /// The figures that every point has.
-pub const FIGURES: [&str; 27] = [
+pub const FIGURES: [&str; 28] = [
     "baseline.req.rate",
     "baseline.rep.rate",
     "ok_xact.rate",
@@ -46,6 +46,7 @@ pub const FIGURES: [&str; 27] = [
     "conn.use.mean",
     "conn.open.level.mean",
     "errors.no_descriptor.count",
+    "errors.queue_full.count",
 ];
 
 /// A window of a series.

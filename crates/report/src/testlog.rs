@@ -50,6 +50,8 @@ pub struct Run {
     pub server_error: Option<(u64, ErrorKind)>,
     /// The server error occurs only in intervals that start before this second.
     pub server_error_until: f64,
+    /// Times in seconds to set up a connection; robots open one of each in each interval.
+    pub setups: Vec<f64>,
     /// Whether the robots compare bodies.
     pub verify: bool,
     /// Whether robots compare complete bodies, not only their first bytes.
@@ -102,6 +104,7 @@ impl Default for Run {
             second_error: None,
             server_error: None,
             server_error_until: f64::MAX,
+            setups: Vec::new(),
             verify: true,
             compare: true,
             rich: false,
@@ -315,6 +318,10 @@ impl Run {
                 {
                     (0..count).for_each(|_| block.count_error(kind));
                 }
+                for setup in self.setups.iter().filter(|_| side == Side::Client) {
+                    let nanos = |seconds: f64| polygraph_stats::Nanos::new((seconds * SECOND) as u64);
+                    block.set_up_connection(nanos(end - setup), nanos(end));
+                }
                 block.skipped_launches = (self.skipped_rate * (end - begin)) as u64;
                 block.close((end * SECOND) as u64);
                 unfinished = block.xacts.last;
@@ -515,6 +522,7 @@ fn rich(block: &mut Block, done: Finished, at_ns: u64) {
         tls.ready_rptm_us.record(5_000);
         tls.connects.record(800, 39);
         tls.tunneled.record(9_000, 4_000);
+        block.conn_setup_us.record(400);
         block.socks.opened_us.record(900);
         block.socks.transactions.record(done.rptm_us, done.size);
         block.socks.hits.add(done.size);

@@ -25,6 +25,10 @@ use crate::tls::TlsStats;
 /// The status of nearly all replies; only other codes are counted separately.
 const USUAL_STATUS: u16 = 200;
 
+/// How long TCP waits for an answer before it asks for a connection again (RFC 6298, section 2): a connection whose set-up takes so long
+/// usually found the listen queue of its peer full, or a packet was lost.
+pub const SLOW_SETUP: Nanos = Nanos::from_secs(1);
+
 /// A successful transaction, as one side saw it.
 #[derive(Clone, Copy, Debug)]
 pub struct Finished {
@@ -161,6 +165,11 @@ pub struct Block {
     pub idle: Level,
     /// Live robots or servers.
     pub populus: Level,
+    /// Time in microseconds until new connections took their first request: with SOCKS, CONNECT or TLS, until those were done. Not
+    /// known of HTTP/2 without TLS, where the first request is part of the set-up.
+    pub conn_setup_us: CoarseHistogram,
+    /// Those of them that took [`SLOW_SETUP`] or longer.
+    pub slow_setups: u64,
     /// Lifetime of closed connections in microseconds.
     pub conn_ttl_us: Histogram,
     /// Transactions per closed connection.
@@ -197,8 +206,8 @@ fold_fields! {
     Block {
         classes, offered_hits, offered_misses, missed, hit_since_transfer_ms, miss_since_transfer_ms, false_hits, kinds, request_kinds,
         unusual_status, other_replies, custom, auth_steps, authenticated, compounds, latency, range_gen, oid_gen,
-        embedded, unique, ordinals, pages, req_size, errors, verified, retried, reused, late_us, skipped_launches, conn_ttl_us, conn_uses, closes,
-        pipeline_depth, cookies, dns, continue_us, validations, versions, streams, reads, writes, tls, socks, kerberos;
+        embedded, unique, ordinals, pages, req_size, errors, verified, retried, reused, late_us, skipped_launches, conn_setup_us, slow_setups, conn_ttl_us, conn_uses,
+        closes, pipeline_depth, cookies, dns, continue_us, validations, versions, streams, reads, writes, tls, socks, kerberos;
         xacts, waiting, conns, established, idle, populus
     }
 }
@@ -290,6 +299,14 @@ impl Block {
     pub fn since_transfer(&mut self, hit: bool, ms: u64) {
         let times = if hit { &mut self.hit_since_transfer_ms } else { &mut self.miss_since_transfer_ms };
         times.record(ms);
+    }
+
+    /// Counts a connection that was opened at `opened` and is ready for requests `now`.
+    pub fn set_up_connection(&mut self, opened: Nanos, now: Nanos) {
+        let took = now - opened;
+        self.established.enter(now);
+        self.conn_setup_us.record(took.as_micros());
+        self.slow_setups += u64::from(took >= SLOW_SETUP);
     }
 
     /// Counts a connection that was closed after `uses` successful transactions. Do not count failed connections.

@@ -1,7 +1,7 @@
 //! Accepting connections: one request to the kernel for all of them.
 
 use std::collections::VecDeque;
-use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::task::{Context, Poll};
 
 use io_uring::{opcode, types::Fd};
@@ -50,6 +50,11 @@ impl Ring {
 }
 
 impl Acceptor {
+    /// The listening socket, which belongs to the ring.
+    pub fn fd(&self) -> RawFd {
+        self.ring.0.core.borrow().acceptors[self.key].fd
+    }
+
     /// The next connection.
     ///
     /// # Errors

@@ -222,6 +222,7 @@ fn summary(seen: &Snapshot, seconds: f64, cpu: f64, cache: u64) -> String {
             (seen.origin_connects, "to origin servers"),
             (seen.refused, "refused at the limit (--max_connections)"),
             (seen.accept_errors, "not accepted for lack of file descriptors (ulimit -n)"),
+            (seen.queue_full, "times the listen queue was full (sysctl net.core.somaxconn, --loops)"),
         ]),
     );
     row(

@@ -254,7 +254,7 @@ fn hits(t: &mut FigureTable) {
 
 /// Numbers of concurrent transactions and connections.
 fn levels(t: &mut FigureTable) {
-    use Unit::{Ms, Things};
+    use Unit::{Count, Ms, Things};
     t.start_section("Concurrency and connections");
     t.add_level("xact", "transactions", |block| &block.xacts);
     t.add_level("baseline", "transactions", |block| &block.xacts);
@@ -263,6 +263,11 @@ fn levels(t: &mut FigureTable) {
     t.add_level("conn.open", "open connections", |block| &block.conns);
     t.add_level("conn.estb", "established connections", |block| &block.established);
     t.add_level("conn.idle", "connections without a transaction", |block| &block.idle);
+    let what = "time until new connections took their first request, with SOCKS, CONNECT and TLS (without HTTP/2 that is not over TLS)";
+    t.add_histogram("conn.setup", what, Ms, 1e-3, |s| &s.block.conn_setup_us);
+    t.add_figure("conn.setup.slow.count", Count, "new connections that took a second or longer", |s| {
+        Some(s.block.slow_setups as f64)
+    });
     t.add_histogram("conn.ttl", "lifetime of closed connections", Ms, 1e-3, |s| &s.block.conn_ttl_us);
     t.add_histogram("conn.use", "transactions per closed connection", Things, 1.0, |s| &s.block.conn_uses);
 }

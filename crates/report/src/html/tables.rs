@@ -105,9 +105,14 @@ pub fn connections(view: &View<'_>) -> Option<Table> {
             number(value(&format!("{level}.level.last"), scope), 0),
         ]
     };
-    let extra = |lifetime: String, uses: String| [lifetime, uses];
-    let connection = extra(ms(value("conn.ttl.mean", scope)), number(value("conn.use.mean", scope), 2));
-    let nothing = extra(ms(value("baseline.rptm.mean", scope)), UNDEFINED.into());
+    let connection = [
+        ms(value("conn.setup.mean", scope)),
+        ms(value("conn.setup.p95", scope)),
+        ms(value("conn.ttl.mean", scope)),
+        number(value("conn.use.mean", scope), 2),
+    ];
+    let transaction =
+        [UNDEFINED.into(), UNDEFINED.into(), ms(value("baseline.rptm.mean", scope)), UNDEFINED.into()];
     Some(Table {
         caption: caption("Concurrent connections and transactions", view),
         head: columns(&[
@@ -117,12 +122,14 @@ pub fn connections(view: &View<'_>) -> Option<Table> {
             "mean number",
             "peak",
             "at the end",
+            "mean set-up",
+            "p95 of set-up",
             "mean lifetime",
             "transactions each",
         ]),
         rows: vec![
             row("connections", level("conn.open", "conn.open").into_iter().chain(connection)),
-            row("transactions", level("xact", "xact").into_iter().chain(nothing)),
+            row("transactions", level("xact", "xact").into_iter().chain(transaction)),
         ],
         ..Table::default()
     })

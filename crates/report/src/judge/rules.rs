@@ -2,8 +2,10 @@
 
 use std::sync::LazyLock;
 
+use polygraph_stats::block::SLOW_SETUP;
+
 use super::{
-    FindingSeverity, Findings, contents, descriptors, generator, logs, outside, overload, replies, sample,
+    FindingSeverity, Findings, accepting, contents, generator, logs, outside, overload, replies, sample,
     stalls, trend, verified,
 };
 use crate::facts::RunFacts;
@@ -206,7 +208,7 @@ fn table() -> Vec<Rule> {
         generator::resources,
     );
     add(
-        descriptors::REFUSED,
+        accepting::REFUSED,
         format!(
             "in the primary phase, or in the phase in which the run ended as failed, servers refused connections \
              because they had no file descriptors left: more than {} of their transactions; errors of the device \
@@ -214,7 +216,17 @@ fn table() -> Vec<Rule> {
             percent(generator::RESOURCES_MAX)
         ),
         Invalid,
-        descriptors::refused,
+        accepting::refused,
+    );
+    add(
+        accepting::LISTEN_QUEUE,
+        format!(
+            "in the same time, connections found the listen queue of a server full: more than {} of the servers' \
+             transactions (fewer: warning); errors of the device are then no evidence",
+            percent(generator::RESOURCES_MAX)
+        ),
+        Invalid,
+        accepting::listen_queue,
     );
     add(
         "names",
@@ -305,6 +317,17 @@ fn table() -> Vec<Rule> {
             .into(),
         Failed,
         replies::error_goal,
+    );
+    add(
+        "connecting",
+        format!(
+            "in the primary phase, more than {} of the robots' new connections took {} s or longer until their first \
+             request could be sent, and the quickest less than half of that: a listen queue was full, or packets were lost",
+            percent(generator::RESOURCES_MAX),
+            SLOW_SETUP.as_f64() / 1e9
+        ),
+        Warning,
+        accepting::connecting,
     );
     add(
         "trend",

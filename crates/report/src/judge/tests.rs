@@ -665,3 +665,26 @@ fn servers_without_descriptors_are_the_limit_not_the_device() {
     let wrong = Run { second_error: Some((50, ErrorKind::WrongObject)), ..refusing };
     check(&wrong, VerdictOutcome::Failed, &["(errors)", "refused", "content"]);
 }
+
+/// A device that waits for its servers looks slow.
+#[test]
+fn servers_with_full_listen_queues_are_the_limit_not_the_device() {
+    let run = Run { error: Some((3, ErrorKind::Timeout)), ..Run::default() };
+    check(&run, VerdictOutcome::Failed, &["errors"]);
+    let full = Run { server_error: Some((1, ErrorKind::QueueFull)), ..run };
+    check(&full, VerdictOutcome::Invalid, &["(errors)", "listen queue"]);
+    assert_eq!(fold(&full.logs()).unwrap().verdict.limit, Some(LimitingParty::Server));
+    let rare = Run { rate: 3000.0, server_error: full.server_error, ..Run::default() };
+    check(&rare, VerdictOutcome::Valid, &["(listen queue)"]);
+    let before = Run { server_error_until: 3.0, ..full };
+    check(&before, VerdictOutcome::Failed, &["errors"]);
+}
+
+#[test]
+fn connections_that_had_to_be_asked_for_twice_are_told() {
+    let with = |setups: &[f64]| Run { setups: setups.to_vec(), ..Run::default() };
+    check(&with(&[0.001, 0.9]), VerdictOutcome::Valid, &[]);
+    check(&with(&[0.001, 1.03]), VerdictOutcome::Valid, &["(connecting)"]);
+    // A network with this delay is no queue.
+    check(&with(&[0.6, 1.03]), VerdictOutcome::Valid, &[]);
+}

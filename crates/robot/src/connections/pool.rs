@@ -43,7 +43,8 @@ pub struct PooledConnection<C: Conn> {
     pub was_idle: bool,
     /// The connection of which it is a stream, if it is one.
     multiplexed: Option<Rc<MultiplexedConnection>>,
-    opened: Nanos,
+    /// When it was opened.
+    pub opened: Nanos,
     idle_since: Nanos,
     /// The peer.
     pub hop: Hop,
@@ -341,7 +342,7 @@ impl<C: Conn> ConnectionPool<C> {
             }
         };
         let ended = cx.now();
-        cx.recorder.with(|block| block.established.enter(ended));
+        cx.recorder.with(|block| block.set_up_connection(opened, ended));
         let client = Protocol::Http3(client);
         let mut connection = MultiplexedConnection::new(client, (hop, number), use_limit, opened);
         connection.set_up = Cell::new(Some(SetUp { started: opened, ended }));
@@ -388,7 +389,7 @@ impl<C: Conn> ConnectionPool<C> {
         match add_layers(cx, plain.conn, plain.hop, who, &self.set_up, deadline).await {
             Ok(Layered { conn, granted }) => {
                 let ended = cx.now();
-                cx.recorder.with(|block| block.established.enter(ended));
+                cx.recorder.with(|block| block.set_up_connection(opened, ended));
                 let set_up = Some(SetUp { started: opened, ended });
                 Ok(Box::new(PooledConnection { conn, established: true, set_up, granted, ..plain }))
             }

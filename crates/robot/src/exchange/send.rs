@@ -115,7 +115,7 @@ pub async fn request<L: Link>(
     let now = cx.now();
     flight.exchange.head_sent = Some(now);
     if !std::mem::replace(&mut connection.established, true) {
-        cx.recorder.with(|block| block.established.enter(now));
+        cx.recorder.with(|block| block.set_up_connection(connection.opened, now));
     }
     match upload {
         Some(upload) if !upload.expects_continue => body(cx, &mut connection.conn, flight, upload).await,

@@ -99,6 +99,7 @@ pub(crate) fn full() -> Block {
     ErrorKind::all().for_each(|kind| block.count_error(kind));
     block.verified = VerificationStats { replies: 1, bytes: 2, uncompared: 4, digests: 3, due: 4, marked: 5 };
     (block.retried, block.reused, block.skipped_launches) = (1, 2, 6);
+    block.set_up_connection(Nanos::from_millis(1), Nanos::from_millis(1002));
     [&mut block.reads, &mut block.writes].into_iter().for_each(|hist| hist.record(4));
     block.finish(&Finished { version: HttpVersion::Http2, ..Finished::default() });
     block.streams = StreamStats {

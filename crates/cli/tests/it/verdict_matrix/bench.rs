@@ -190,6 +190,55 @@ pub fn client_alone() -> Vec<Row> {
     ]
 }
 
+/// Who has a short listen queue.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ShortQueue {
+    Device,
+    Server,
+}
+
+/// Robots, a proxy and a server that thinks for a tenth of a second, so that requests come together, each on a connection of its own. On
+/// a host of their own, because the length of listen queues is a setting of the host.
+fn queue(sandbox: &Sandbox, short: ShortQueue) -> Got {
+    let program = env!("CARGO_BIN_EXE_polygraph");
+    let (device, server) = if short == ShortQueue::Device { (16, 4096) } else { (4096, 16) };
+    let each = "--rep_sz exp:2KB --pconn_use_lmt const:1 --loops 1";
+    let script = format!(
+        "set -e
+        # Waits until something listens at the port, which is given as in the table of the system.
+        listens() {{ for i in $(seq 200); do grep -q \":$1 .* 0A \" /proc/net/tcp && break; sleep 0.05; done; }}
+        ip link set lo up
+        echo {device} > /proc/sys/net/core/somaxconn
+        {program} proxy --port 3128 --loops 1 & proxy=$!
+        listens 0C38
+        echo {server} > /proc/sys/net/core/somaxconn
+        {program} server --listen 127.0.0.1:9090 --xact_think const:100ms {each} --log srv.log & server=$!
+        listens 2382
+        code=0
+        {program} client --origin 127.0.0.1:9090 --proxy 127.0.0.1:3128 {each} --robots 400 --goal 4s --cool_phase none \
+            --preflight no --log clt.log || code=$?
+        kill -INT $server; wait $server || true
+        kill -INT $proxy; wait $proxy || true
+        exit $code\n"
+    );
+    sandbox.write("queue.sh", &script);
+    let done = sandbox.start_program("unshare", "--net sh queue.sh").finish();
+    Got::of_logs(sandbox, "clt.log srv.log", &done)
+}
+
+/// Connections that find a listen queue full.
+pub fn queues() -> Vec<Row> {
+    let group = "a short listen queue (`net.core.somaxconn`)";
+    vec![
+        Row::new(group, "of the server", Want::invalid("server", "listen queue").code(0), |sandbox| {
+            queue(sandbox, ShortQueue::Server)
+        }),
+        Row::new(group, "of the device", Want::VALID.warning("connecting"), |sandbox| {
+            queue(sandbox, ShortQueue::Device)
+        }),
+    ]
+}
+
 /// What the machine or the test lacks.
 pub fn limits() -> Vec<Row> {
     let run = |sandbox: &Sandbox, words: &str| {

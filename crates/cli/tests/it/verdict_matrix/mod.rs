@@ -36,23 +36,45 @@ pub struct Want {
     or_rule: Option<&'static str>,
     /// The headline contains it.
     says: &'static str,
+    /// A rule that warns.
+    warns: Option<&'static str>,
     code: i32,
 }
 
 impl Want {
     pub const VALID: Want =
-        Want { outcome: "VALID", limit: None, rule: None, or_rule: None, says: "", code: 0 };
+        Want { outcome: "VALID", limit: None, rule: None, or_rule: None, says: "", warns: None, code: 0 };
 
     pub const fn failed(rule: &'static str, says: &'static str) -> Want {
-        Want { outcome: "FAILED", limit: Some("device"), rule: Some(rule), or_rule: None, says, code: 1 }
+        Want {
+            outcome: "FAILED",
+            limit: Some("device"),
+            rule: Some(rule),
+            or_rule: None,
+            says,
+            warns: None,
+            code: 1,
+        }
     }
 
     pub const fn invalid(limit: &'static str, rule: &'static str) -> Want {
-        Want { outcome: "INVALID", limit: Some(limit), rule: Some(rule), or_rule: None, says: "", code: 1 }
+        Want {
+            outcome: "INVALID",
+            limit: Some(limit),
+            rule: Some(rule),
+            or_rule: None,
+            says: "",
+            warns: None,
+            code: 1,
+        }
     }
 
     pub const fn or(self, rule: &'static str) -> Want {
         Want { or_rule: Some(rule), ..self }
+    }
+
+    pub const fn warning(self, rule: &'static str) -> Want {
+        Want { warns: Some(rule), ..self }
     }
 
     pub const fn code(self, code: i32) -> Want {
@@ -111,7 +133,10 @@ impl Got {
         let rule = of_first("rule");
         let decided = (rule == want.rule || (rule.is_some() && rule == want.or_rule))
             && of_first("limit") == want.limit;
+        let warned =
+            |rule| self.findings().any(|found| found["rule"] == rule && found["weight"] == "warning");
         let exact = decided
+            && want.warns.is_none_or(warned)
             && self.text("outcome") == Some(want.outcome)
             && self.text("limit") == want.limit
             && self.text("meaning").is_some_and(|meaning| meaning.contains(want.says))
@@ -188,6 +213,7 @@ fn rows() -> Vec<Row> {
         bench::signals(),
         bench::client_alone(),
         bench::limits(),
+        bench::queues(),
         bench::names(),
         tickets::tickets(),
     ];
@@ -231,8 +257,9 @@ fn every_row_has_its_verdict() {
 /// The matrix as the table of the documentation.
 fn table() -> String {
     let row = |row: &Row| {
-        let Want { outcome, limit, rule, or_rule, code, .. } = row.want;
-        let rules: Vec<String> = rule.iter().chain(&or_rule).map(|rule| format!("`{rule}`")).collect();
+        let Want { outcome, limit, rule, or_rule, warns, code, .. } = row.want;
+        let rules = rule.iter().chain(&or_rule).map(|rule| format!("`{rule}`"));
+        let rules: Vec<String> = rules.chain(warns.map(|rule| format!("`{rule}` (warning)"))).collect();
         let rule = if rules.is_empty() { "-".to_owned() } else { rules.join(" or ") };
         let code = if code == KILLED { "-".to_owned() } else { code.to_string() };
         format!("| {}: {} | {outcome} | {} | {rule} | {code} |\n", row.group, row.name, limit.unwrap_or("-"))
