@@ -85,6 +85,8 @@ type ValuesOf = Arc<dyn for<'a> Fn(&'a Scope) -> Values<'a> + Send + Sync>;
 
 enum Compute {
     One(ComputeOne),
+    /// What the figure of this name computes.
+    As(&'static str),
     /// One statistic of many values.
     Of {
         pick: ValuesOf,
@@ -113,7 +115,20 @@ impl Figure {
     pub fn of(&self, scope: &Scope) -> Option<f64> {
         match &self.compute {
             Compute::One(compute) => compute(scope),
+            Compute::As(original) => value(original, scope),
             Compute::Of { pick, statistic, scale } => statistic.of(&pick(scope), *scale),
+        }
+    }
+
+    /// Whether it is the other figure, or another name for it.
+    pub fn is_same_as(&self, other: &Figure) -> bool {
+        self.original() == other.original()
+    }
+
+    fn original(&self) -> &str {
+        match self.compute {
+            Compute::As(original) => original,
+            _ => &self.name,
         }
     }
 
@@ -137,7 +152,7 @@ impl Figure {
     /// and `mean`.
     pub fn parts(&self) -> Option<(&str, &str)> {
         match self.compute {
-            Compute::One(_) => None,
+            Compute::One(_) | Compute::As(_) => None,
             Compute::Of { .. } => self.name.rsplit_once('.'),
         }
     }
@@ -202,6 +217,7 @@ pub fn extract<'a>(figures: impl IntoIterator<Item = &'a Figure>, scope: &Scope)
     let mut value = |figure: &'a Figure| {
         let (pick, statistic, scale) = match &figure.compute {
             Compute::One(compute) => return compute(scope),
+            Compute::As(original) => return self::value(original, scope),
             Compute::Of { pick, statistic, scale } => (pick, statistic, *scale),
         };
         if !last.as_ref().is_some_and(|(known, _)| Arc::ptr_eq(known, pick)) {

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use polygraph_report::compare::{self, CompareOptions, Comparison, RunGroup};
+use polygraph_report::names;
 use polygraph_report::run_dir::WholeRun;
 use polygraph_report::threshold::{Condition, check_comparison};
 use polygraph_runner::{Failure, write_file};
@@ -128,7 +129,13 @@ fn demand(
     if objects.is_empty() {
         objects.extend(compare::usual());
     }
-    objects.extend(conditions.iter().map(|condition| condition.figure.name.clone()));
+    for condition in conditions {
+        let known =
+            |object: &String| names::find(object).is_ok_and(|figure| figure.is_same_as(condition.figure));
+        if !objects.iter().any(known) {
+            objects.push(condition.figure.name.clone());
+        }
+    }
     Ok(())
 }
 

@@ -68,6 +68,17 @@ fn a_device_that_needs_twice_the_time() {
     let page = sandbox.read("page.html");
     assert!(page.contains("new against old") && page.contains("cmp-rptm") && !page.contains("src=\"http"));
 
+    // Two names of one figure.
+    let both = sandbox.polygraph(&format!("compare --anyway --fail_on err_pct>50% --json {one} {two}"));
+    let shown = json(&both)["parts"][0]["figures"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["name"].to_string())
+        .collect::<Vec<_>>();
+    let shares = shown.iter().filter(|name| name.contains("err_pct") || name.contains("err_xact.ratio"));
+    assert_eq!((both.code(), shares.count()), (Some(0), 1), "{shown:?}");
+
     let other = sandbox.polygraph(&format!("compare {one} {less}"));
     assert_eq!(other.code(), Some(15), "{other:?}");
     assert!(other.err.contains("`request rate`: 50/sec instead of 100/sec"), "{other:?}");

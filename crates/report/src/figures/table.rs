@@ -6,7 +6,7 @@ use std::sync::Arc;
 use polygraph_stats::{BinSet, Block, Class, ClassStats, CountAndBytes, Histogram, Level, SummaryStats};
 
 use super::values::Statistic;
-use super::{Compute, Distribution, Figure, List, TableEntry, Unit, Values, ValuesOf, value};
+use super::{Compute, Distribution, Figure, List, TableEntry, Unit, Values, ValuesOf};
 use crate::scope::Scope;
 
 /// Collects the entries of the table.
@@ -141,7 +141,7 @@ impl FigureTable {
             .expect("aliases follow their originals");
         let (unit, bins) = (known.unit, known.bins);
         let definition = format!("{} (same as {original})", known.definition);
-        self.add_figure_of_bins(bins, name, unit, &definition, move |scope| value(original, scope));
+        self.push(name.into(), unit, definition, bins, Compute::As(original));
     }
 
     /// Adds another name for the distribution `original` and its figures.

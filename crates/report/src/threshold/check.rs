@@ -84,7 +84,7 @@ pub fn check_comparison(comparison: &Comparison<'_>, conditions: &[Condition]) -
 }
 
 fn row<'a>(part: &'a ComparedPhases, condition: &Condition) -> Option<&'a ComparedFigure> {
-    part.rows.iter().find(|row| row.figure.name == condition.figure.name)
+    part.rows.iter().find(|row| row.figure.is_same_as(condition.figure))
 }
 
 fn of_row(row: &ComparedFigure, index: usize, condition: &Condition) -> (bool, String, Option<f64>) {
