@@ -22,6 +22,8 @@ pub struct VirtualConn {
     wire: Rc<RefCell<Wire>>,
     /// The index of the end, which reads `streams[end]` and writes the other stream.
     end: usize,
+    /// The place of the connection in the table of arrivals.
+    place: usize,
     deadline: Option<Nanos>,
     alarm: Option<Alarm>,
 }
@@ -94,10 +96,12 @@ impl VirtualConn {
     /// Both ends of a connection.
     pub(crate) fn pair(network: &Rc<Network>) -> (VirtualConn, VirtualConn) {
         let wire = Rc::new(RefCell::new(Wire::default()));
+        let place = network.arrivals.enter();
         let conn = |end| VirtualConn {
             network: Rc::clone(network),
             wire: Rc::clone(&wire),
             end,
+            place,
             deadline: None,
             alarm: None,
         };
@@ -112,9 +116,25 @@ impl VirtualConn {
             return;
         }
         let at = stream.pieces.back().map_or(at, |last| last.at.max(at));
+        self.append(stream, at, bytes);
+    }
+
+    /// Adds bytes that arrive at `at`, behind all others, to what this end writes.
+    fn append(&self, stream: &mut Stream, at: Nanos, bytes: Vec<u8>) {
         stream.bytes += bytes.len();
         stream.pieces.push_back(Piece { at, bytes });
+        self.network.arrivals.set(self.place, 1 - self.end, true);
         stream.wake_reader();
+    }
+
+    /// Takes the first bytes from what this end reads.
+    fn take_first(&self, stream: &mut Stream) -> Vec<u8> {
+        let bytes = stream.pieces.pop_front().map(|piece| piece.bytes).unwrap_or_default();
+        stream.bytes -= bytes.len();
+        let any = stream.ended.is_some() || !stream.pieces.is_empty();
+        self.network.arrivals.set(self.place, self.end, any);
+        stream.wake_writer();
+        bytes
     }
 
     fn end_stream(&mut self, end: End) {
@@ -123,6 +143,7 @@ impl VirtualConn {
         let stream = &mut wire.streams[1 - self.end];
         if stream.ended.is_none() {
             stream.ended = Some((end, at));
+            self.network.arrivals.set(self.place, 1 - self.end, true);
             stream.wake_reader();
         }
         // A peer that waits for room must also learn about a reset.
@@ -136,10 +157,8 @@ impl VirtualConn {
         let stream = &mut wire.streams[self.end];
         let mut all = Vec::new();
         while stream.pieces.front().is_some_and(|piece| piece.at <= now) {
-            all.extend(stream.pieces.pop_front().map(|piece| piece.bytes).unwrap_or_default());
+            all.extend(self.take_first(stream));
         }
-        stream.bytes -= all.len();
-        stream.wake_writer();
         all
     }
 
@@ -196,12 +215,7 @@ impl VirtualConn {
             let ended = stream.ended.filter(|(_, at)| *at <= now);
             // Bytes that arrived before a reset can still be read, as on Linux.
             match stream.pieces.front().map(|piece| piece.at) {
-                Some(at) if at <= now => {
-                    let piece = stream.pieces.pop_front().map(|piece| piece.bytes).unwrap_or_default();
-                    stream.bytes -= piece.len();
-                    stream.wake_writer();
-                    return Poll::Ready(Ok(piece));
-                }
+                Some(at) if at <= now => return Poll::Ready(Ok(self.take_first(stream))),
                 None if ended.is_some_and(|(end, _)| end == End::Reset) => {
                     return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
                 }
@@ -252,9 +266,7 @@ impl Conn for VirtualConn {
         if sent > 0 {
             let arrival = self.network.arrival();
             let at = stream.pieces.back().map_or(arrival, |last| last.at.max(arrival));
-            stream.bytes += sent;
-            stream.pieces.push_back(Piece { at, bytes });
-            stream.wake_reader();
+            self.append(stream, at, bytes);
         }
         Ok(sent)
     }
@@ -280,6 +292,9 @@ impl Conn for VirtualConn {
     }
 
     fn idle_state(&mut self) -> IdleState {
+        if !self.network.arrivals.any(self.place, self.end) {
+            return IdleState::Quiet;
+        }
         let now = self.network.now.get();
         let wire = self.wire.borrow();
         let stream = &wire.streams[self.end];
@@ -318,5 +333,8 @@ impl Drop for VirtualConn {
             self.network.recycle(piece.bytes);
         }
         stream.wake_writer();
+        if Rc::strong_count(&self.wire) == 1 {
+            self.network.arrivals.leave(self.place);
+        }
     }
 }

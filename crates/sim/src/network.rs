@@ -1,5 +1,5 @@
-//! State that a virtual loop shares with its connections: the clock, the timers, the delay of the network, spare
-//! buffers.
+//! State that a virtual loop shares with its connections: the clock, the timers, the delay of the network, what is
+//! about to arrive, spare buffers.
 
 use std::cell::{Cell, RefCell};
 
@@ -21,6 +21,8 @@ pub struct Network {
     pub delay: Cell<Nanos>,
     /// The tasks that wait for a time.
     pub timers: Timers,
+    /// What the connections receive.
+    pub arrivals: Arrivals,
     buffers: RefCell<Vec<Vec<u8>>>,
 }
 
@@ -42,5 +44,44 @@ impl Network {
             buffer.clear();
             buffers.push(buffer);
         }
+    }
+}
+
+/// Whether anything is on its way to each end of each connection, or waits there: bytes, or the end of the stream.
+///
+/// Thousands of idle connections are asked about it every second. So it is not in the connections, which are all over the
+/// memory, but in a few lines of the processor's cache.
+#[derive(Default)]
+pub struct Arrivals {
+    ends: RefCell<Vec<[bool; 2]>>,
+    /// Places without a connection.
+    free: RefCell<Vec<usize>>,
+}
+
+impl Arrivals {
+    /// Adds a connection at whose ends nothing arrives. Returns its place.
+    pub fn enter(&self) -> usize {
+        let mut ends = self.ends.borrow_mut();
+        let free = self.free.borrow_mut().pop();
+        free.unwrap_or_else(|| {
+            ends.push([false; 2]);
+            ends.len() - 1
+        })
+    }
+
+    /// Removes the connection at `place`.
+    pub fn leave(&self, place: usize) {
+        self.ends.borrow_mut()[place] = [false; 2];
+        self.free.borrow_mut().push(place);
+    }
+
+    /// Sets whether anything arrives at an end of the connection at `place`.
+    pub fn set(&self, place: usize, end: usize, any: bool) {
+        self.ends.borrow_mut()[place][end] = any;
+    }
+
+    /// Whether anything arrives at an end of the connection at `place`.
+    pub fn any(&self, place: usize, end: usize) -> bool {
+        self.ends.borrow()[place][end]
     }
 }
