@@ -1,6 +1,6 @@
 //! A connection with bytes that were received but not used yet.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
@@ -13,28 +13,33 @@ use polygraph_link::Conn;
 #[derive(Debug)]
 pub struct Buffers {
     free: RefCell<Vec<Vec<u8>>>,
+    /// Bytes of the free buffers.
+    free_bytes: Cell<usize>,
     size: usize,
 }
 
-/// Buffers kept for reuse; more are freed.
+/// Memory kept for reuse, as the number of buffers of the usual size; more is freed.
 const MAX_FREE: usize = 256;
 
 impl Buffers {
     /// Buffers of `size` bytes.
     pub fn new(size: usize) -> Buffers {
-        Buffers { free: RefCell::default(), size }
+        Buffers { free: RefCell::default(), free_bytes: Cell::new(0), size }
     }
 
     fn take(&self) -> Vec<u8> {
-        self.free.borrow_mut().pop().unwrap_or_else(|| Vec::with_capacity(self.size))
+        let Some(buffer) = self.free.borrow_mut().pop() else { return Vec::with_capacity(self.size) };
+        self.free_bytes.set(self.free_bytes.get() - buffer.capacity());
+        buffer
     }
 
-    /// Takes back a buffer. A buffer that has grown is freed.
+    /// Takes back a buffer, which may have grown.
     fn give_back(&self, mut buffer: Vec<u8>) {
-        let mut free = self.free.borrow_mut();
-        if buffer.capacity() == self.size && free.len() < MAX_FREE {
+        let bytes = self.free_bytes.get() + buffer.capacity();
+        if bytes <= MAX_FREE * self.size {
             buffer.clear();
-            free.push(buffer);
+            self.free_bytes.set(bytes);
+            self.free.borrow_mut().push(buffer);
         }
     }
 }
