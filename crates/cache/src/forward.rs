@@ -45,7 +45,7 @@ impl<L: Link> Proxy<L> {
         }
         let mut reuse = request.is_replayable();
         loop {
-            match self.attempt(client, &request, reuse).await {
+            match self.attempt(client, &mut request, reuse).await {
                 Ok(after) => return after,
                 // At most once, because a new connection cannot be outdated.
                 Err(ForwardError::Outdated) => reuse = false,
@@ -73,21 +73,21 @@ impl<L: Link> Proxy<L> {
     async fn attempt(
         &self,
         client: &mut Client<L>,
-        request: &ForwardedRequest,
+        request: &mut ForwardedRequest,
         reuse: bool,
     ) -> Result<AfterReply, ForwardError> {
         let request_ms = self.link.unix_millis();
         let Outgoing { host, port, head } = &request.outgoing;
         let mut connection = self.origins.send(host, *port, reuse, head).await?;
         let whole = self.send_body(client, request, &mut connection).await?;
-        let admission = self.read_reply_head(client, request, &mut connection, request_ms).await?;
-        let Some(fresh) = admission.validated else {
-            return self.relay(client, request, connection, admission, whole).await;
-        };
+        let mut admission = self.read_reply_head(client, request, &mut connection, request_ms).await?;
         connection.stream.consume(admission.head_len);
-        if admission.is_reusable {
-            self.keep_connection(connection);
-        }
+        let Some(fresh) = admission.validated else {
+            let after = self.relay(client, request, &mut connection, &mut admission, whole).await?;
+            self.end_transaction(connection, admission.is_reusable && whole && after != AfterReply::Reset);
+            return Ok(after);
+        };
+        self.end_transaction(connection, admission.is_reusable);
         self.counters.validated.add(1);
         let form = |head: &RequestHead<'_, '_>| {
             ReplyForm::to(head.method, &RequestFacts::read(head.headers, request_ms), &fresh)
@@ -96,10 +96,12 @@ impl<L: Link> Proxy<L> {
         Ok(self.send_stored(client, &fresh, form, request.client).await)
     }
 
-    /// Keeps a connection for the next transaction, unless the origin has sent more than its reply.
-    pub(crate) fn keep_connection(&self, mut connection: Connection<L::Conn>) {
-        if connection.stream.unread().is_empty() {
-            connection.stream.release(&self.bodies);
+    /// Ends the transaction on a connection, which is kept for the next one if it is `reusable`, unless the origin has sent more
+    /// than its reply.
+    fn end_transaction(&self, mut connection: Connection<L::Conn>, reusable: bool) {
+        // The buffer of a connection that is closed is used again, too.
+        connection.stream.release(&self.bodies);
+        if reusable && connection.stream.unread().is_empty() {
             self.origins.give_back(connection);
         }
     }

@@ -158,8 +158,9 @@ pub fn merge_heads(stored: &[u8], fresh: &[u8]) -> Vec<u8> {
 pub fn write_not_modified(out: &mut Vec<u8>, stored: &[u8]) {
     out.extend_from_slice(b"HTTP/1.1 304 Not Modified\r\n");
     for line in fresh_lines(stored) {
-        let name = line_name(line).to_ascii_lowercase();
-        if !name.starts_with(b"content-") || name == b"content-location" {
+        let name = line_name(line);
+        let about_content = name.get(..8).is_some_and(|start| start.eq_ignore_ascii_case(b"content-"));
+        if !about_content || name.eq_ignore_ascii_case(b"content-location") {
             out.extend_from_slice(line);
         }
     }

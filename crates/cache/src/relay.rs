@@ -12,36 +12,33 @@ use crate::proxy::{Client, Proxy};
 use crate::reply::AfterReply;
 use crate::request::{ForwardError, ForwardedRequest};
 
+/// Room for the fields at the end of a head that depend on the client and on the framing.
+const HEAD_END: usize = 128;
+
 impl<L: Link> Proxy<L> {
-    /// Relays the reply as it arrives. `whole`: the origin received the complete request.
+    /// Relays the reply as it arrives, behind its head. `whole`: the origin received the complete request.
     pub(crate) async fn relay(
         &self,
         client: &mut Client<L>,
-        request: &ForwardedRequest,
-        mut connection: Connection<L::Conn>,
-        admission: Admission,
+        request: &mut ForwardedRequest,
+        connection: &mut Connection<L::Conn>,
+        admission: &mut Admission,
         whole: bool,
     ) -> Result<AfterReply, ForwardError> {
-        let Admission {
-            status,
-            head_len,
-            framing,
-            is_bodiless,
-            head: block,
-            age,
-            is_reusable,
-            mut pending,
-            ..
-        } = admission;
-        connection.stream.consume(head_len);
+        let Admission { status, framing, is_bodiless, head: block, age, pending, .. } = admission;
+        let (status, framing, is_bodiless, age) = (*status, *framing, *is_bodiless, *age);
         let is_open_ended = matches!(framing, Framing::Chunked | Framing::UntilClose);
         let until_close = is_open_ended && request.client.minor == 0;
         let chunked = is_open_ended && !until_close;
         let keep = request.client.keep && whole && !until_close && !self.is_stopping();
 
-        let (mut head, mut stored_head) = match pending {
-            Some(_) => (block.clone(), block),
-            None => (block, Vec::new()),
+        let mut head = match pending {
+            Some(_) => {
+                let mut copy = Vec::with_capacity(block.len() + HEAD_END);
+                copy.extend_from_slice(block);
+                copy
+            }
+            None => std::mem::take(block),
         };
         match framing {
             _ if is_bodiless => {}
@@ -65,7 +62,7 @@ impl<L: Link> Proxy<L> {
                     content.extend_from_slice(piece);
                 }
                 if pending.as_mut().is_some_and(|pending| !pending.append(piece)) {
-                    pending = None;
+                    *pending = None;
                 }
             });
             let Ok(fed) = fed else {
@@ -76,7 +73,7 @@ impl<L: Link> Proxy<L> {
             if done && let Some(pending) = pending.take() {
                 // The reply is stored before its last byte is sent, so that a client that has received it will find it
                 // stored.
-                self.store_complete(request, status, std::mem::take(&mut stored_head), pending);
+                self.store_complete(request, status, std::mem::take(block), pending);
             }
             let piece: &[u8] = match framing {
                 Framing::Chunked => &content,
@@ -104,9 +101,6 @@ impl<L: Link> Proxy<L> {
                     return Ok(AfterReply::Reset);
                 }
             }
-        }
-        if is_reusable && whole {
-            self.keep_connection(connection);
         }
         Ok(match (keep, whole && !request.client.keep) {
             (true, _) => AfterReply::NextRequest,

@@ -70,6 +70,7 @@ impl<L: Link> Proxy<L> {
             ReplyForm::Whole => (&object.head, Some(&object.body)),
             ReplyForm::Head => (&object.head, None),
             ReplyForm::NotModified => {
+                not_modified.reserve(object.head.len() + 32);
                 write_not_modified(&mut not_modified, &object.head);
                 (&not_modified, None)
             }

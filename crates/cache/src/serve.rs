@@ -124,6 +124,7 @@ impl<L: Link> Proxy<L> {
             AfterReply::LingeringClose => self.linger(client).await,
             AfterReply::Reset => client.conn.reset(),
         }
+        client.release(&self.heads);
     }
 
     /// Answers a client that is refused because of the connection limit.
