@@ -12,8 +12,9 @@ use crate::rng::{Random, Seed};
 
 /// The period of the filler in bytes; bodies start anywhere in it.
 pub const PERIOD: usize = 16 * 1024;
-/// Length of the filler in memory: a multiple of the period, so that most bodies are one contiguous part of it.
-const LENGTH: usize = 32 * PERIOD;
+/// Length of the filler in memory: a multiple of the period, so that most bodies are one contiguous part of it. A longer one
+/// would not stay in the second cache of a processor: large bodies, each of which is read several times, would displace it.
+const LENGTH: usize = 4 * PERIOD;
 
 /// The fillers that bodies are cut from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,15 +69,6 @@ pub(crate) enum BodyPiece {
 }
 
 impl BodyPiece {
-    /// The next contiguous bytes, at least one. `made` holds the bytes that were made for the body.
-    fn chunk<'a>(&'a self, made: &'a [u8]) -> &'a [u8] {
-        match self {
-            BodyPiece::Filler(filler, offset) => &filler.bytes()[*offset..],
-            BodyPiece::Made(offset) => &made[*offset..],
-            BodyPiece::Content(reading) => reading.chunk(),
-        }
-    }
-
     /// Skips `n` bytes.
     fn skip(&mut self, n: u64) {
         match self {
@@ -313,23 +305,22 @@ impl Body {
 
     /// The next contiguous bytes.
     pub fn chunk(&self) -> &[u8] {
-        self.beginning(&self.current)
+        self.part(&self.current, 0)
     }
 
     /// Fills `slices` with the next bytes and returns how many of them are used.
     pub fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
-        let pieces = std::iter::once(&self.current).chain(self.rest.as_slice());
         let mut used = 0;
-        for (slice, piece) in slices.iter_mut().zip(pieces) {
-            let bytes = self.beginning(piece);
-            if bytes.is_empty() {
-                break;
-            }
-            *slice = IoSlice::new(bytes);
-            used += 1;
-            // Later bytes can only be given if this is all of its piece.
-            if (bytes.len() as u64) < piece.1 {
-                break;
+        for piece in std::iter::once(&self.current).chain(self.rest.as_slice()) {
+            let mut done = 0;
+            while done < piece.1 {
+                let bytes = self.part(piece, done);
+                match slices.get_mut(used) {
+                    Some(slice) if !bytes.is_empty() => *slice = IoSlice::new(bytes),
+                    _ => return used,
+                }
+                used += 1;
+                done += bytes.len() as u64;
             }
         }
         used
@@ -395,13 +386,16 @@ impl Body {
         same
     }
 
-    /// The next contiguous bytes of a piece with the given number of bytes left.
-    fn beginning<'a>(&'a self, (piece, left): &'a (BodyPiece, u64)) -> &'a [u8] {
-        if *left == 0 {
-            return &[];
-        }
-        let bytes = piece.chunk(&self.made);
-        &bytes[..bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX))]
+    /// The contiguous bytes behind the first `done` bytes of a piece with its length. There may be none behind the first part of
+    /// content from files: what follows is known only when it is reached.
+    fn part<'a>(&'a self, (piece, len): &'a (BodyPiece, u64), done: u64) -> &'a [u8] {
+        let bytes = match piece {
+            BodyPiece::Filler(filler, offset) => &filler.bytes()[filler_place(*offset, done)..],
+            _ if done > 0 => &[],
+            BodyPiece::Made(offset) => &self.made[*offset..],
+            BodyPiece::Content(reading) => reading.chunk(),
+        };
+        &bytes[..bytes.len().min(usize::try_from(len - done).unwrap_or(usize::MAX))]
     }
 
     /// All bytes that are left, for bodies that are known to be small.
