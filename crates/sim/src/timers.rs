@@ -1,18 +1,26 @@
 //! Timers: a heap of alarms ordered by time; alarms for the same time fire in the order in which they were set.
+//!
+//! Most alarms are deadlines, which are far away and cancelled before. They wait in lists by second, so that the heap is
+//! small and stays in the caches.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::task::Waker;
 
-use polygraph_link::Nanos;
+use polygraph_link::{Nanos, SECOND};
 use slab::Slab;
 
 /// All timers of a loop.
 #[derive(Default)]
 pub struct Timers {
+    /// All alarms before `horizon`.
     heap: RefCell<BinaryHeap<Reverse<Entry>>>,
-    /// The wakers of alarms in the heap that have neither fired nor been cancelled.
+    /// All others, by second.
+    later: RefCell<BTreeMap<u64, Vec<Reverse<Entry>>>>,
+    /// A number of seconds.
+    horizon: Cell<u64>,
+    /// The wakers of alarms that have neither fired nor been cancelled.
     sleepers: RefCell<Slab<(u64, Waker)>>,
     count: Cell<u64>,
 }
@@ -38,7 +46,12 @@ impl Timers {
     pub fn set(&self, at: Nanos, waker: &Waker) -> Alarm {
         let number = self.count.replace(self.count.get() + 1);
         let place = self.sleepers.borrow_mut().insert((number, waker.clone()));
-        self.heap.borrow_mut().push(Reverse(Entry { at, number, place }));
+        let (entry, second) = (Reverse(Entry { at, number, place }), at / SECOND);
+        if second < self.horizon.get() {
+            self.heap.borrow_mut().push(entry);
+        } else {
+            self.later.borrow_mut().entry(second).or_default().push(entry);
+        }
         Alarm { at, number, place }
     }
 
@@ -65,14 +78,21 @@ impl Timers {
 
     /// The time of the next alarm.
     pub fn next(&self) -> Option<Nanos> {
-        let mut heap = self.heap.borrow_mut();
-        while let Some(Reverse(entry)) = heap.peek() {
-            if self.sleepers.borrow().get(entry.place).is_some_and(|(number, _)| *number == entry.number) {
-                return Some(entry.at);
+        let (mut heap, sleepers) = (self.heap.borrow_mut(), self.sleepers.borrow());
+        let waits = |Reverse(entry): &Reverse<Entry>| {
+            sleepers.get(entry.place).is_some_and(|(number, _)| *number == entry.number)
+        };
+        loop {
+            while let Some(first) = heap.peek() {
+                if waits(first) {
+                    return Some(first.0.at);
+                }
+                heap.pop();
             }
-            heap.pop();
+            let (second, alarms) = self.later.borrow_mut().pop_first()?;
+            self.horizon.set(second + 1);
+            heap.extend(alarms.into_iter().filter(waits));
         }
-        None
     }
 
     /// Fires all alarms for `now` or earlier.
@@ -81,6 +101,52 @@ impl Timers {
             let Some(Reverse(entry)) = self.heap.borrow_mut().pop() else { return };
             let (_, waker) = self.sleepers.borrow_mut().remove(entry.place);
             waker.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+    use std::task::Wake;
+
+    use polygraph_traffic::{Random, Seed};
+
+    use super::*;
+
+    /// Notes that an alarm has fired.
+    struct Note(usize, Arc<Mutex<Vec<usize>>>);
+
+    impl Wake for Note {
+        fn wake(self: Arc<Self>) {
+            self.1.lock().expect("no other thread").push(self.0);
+        }
+    }
+
+    #[test]
+    fn alarms_fire_in_order_unless_cancelled() {
+        let mut rng = Seed(1).stream("alarms", 0);
+        for _ in 0..200 {
+            let (timers, fired) = (Timers::default(), Arc::default());
+            let mut expected = Vec::new();
+            let pause = rng.below(5000);
+            for (from, until) in [(0, pause), (pause, 10_000)] {
+                for _ in 0..rng.below(50) {
+                    let at = Nanos::from_millis(from + rng.below(5000));
+                    let note = Note(expected.len(), Arc::clone(&fired));
+                    let (alarm, cancelled) = (timers.set(at, &Arc::new(note).into()), rng.event(0.3));
+                    expected.push((at, expected.len(), cancelled));
+                    if cancelled {
+                        timers.cancel(alarm);
+                    }
+                }
+                while let Some(next) = timers.next().filter(|next| *next <= Nanos::from_millis(until)) {
+                    timers.strike(next);
+                }
+            }
+            expected.sort_unstable();
+            let expected: Vec<_> = expected.iter().filter(|alarm| !alarm.2).map(|alarm| alarm.1).collect();
+            assert_eq!(*fired.lock().expect("no other thread"), expected);
         }
     }
 }
