@@ -52,6 +52,7 @@ pub mod host;
 pub mod layout;
 pub mod limits;
 pub mod listen;
+mod listen_queue;
 pub mod live_counters;
 pub mod loop_driver;
 pub mod loop_spec;

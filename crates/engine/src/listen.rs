@@ -13,6 +13,7 @@ use socket2::{Domain, Protocol, Socket as Socket2, Type};
 use tokio::io::Interest;
 
 use crate::limits;
+use crate::listen_queue::ListenQueue;
 use crate::net::Net;
 use crate::poller::Watched;
 use crate::socket::Socket;
@@ -23,7 +24,7 @@ pub const BACKLOG: i32 = 4096;
 const ACCEPTS_PER_WAKE: usize = 64;
 
 /// How often the listener looks for connections that found its queue full.
-const QUEUE_LOOK: Nanos = Nanos::from_millis(500);
+const QUEUE_LOOK: Nanos = Nanos::from_secs(1);
 
 /// How long the listener waits after a failed accept.
 const ACCEPT_PAUSE: Nanos = Nanos::from_millis(100);
@@ -141,9 +142,7 @@ fn defer_accept(socket: &Socket2) {
 pub enum AcceptFault {
     /// It was closed at once, or could not be accepted, for this reason.
     Refused(Errno),
-    /// So many connections found no room in the queue of the listening socket (listen(2)), since this was last looked at. The system
-    /// dropped their packets, so their clients try again, after a second at first. A client that does so several times is counted
-    /// as often.
+    /// So many times since the last look, a connection found no room in the queue of the listening socket, at least (`listen_queue.rs`).
     QueueFull(u32),
 }
 
@@ -165,7 +164,7 @@ pub async fn accept_all<F: Future<Output = ()> + 'static>(
         None => Acceptor::Polled(Watched::new(None, listener, Interest::READABLE)?),
     };
     let mut in_a_row = 0;
-    let (mut dropped, mut look_at) = (0, net.now() + QUEUE_LOOK);
+    let (mut queue, mut look_at) = (ListenQueue::of(acceptor.fd()), net.now() + QUEUE_LOOK);
     loop {
         match acceptor.accept().await {
             // The system assigns the least free descriptor number, so the number says how many are in use.
@@ -193,31 +192,12 @@ pub async fn accept_all<F: Future<Output = ()> + 'static>(
         // A queue that was full is not empty, so a connection is accepted after every drop.
         if net.now() >= look_at {
             look_at = net.now() + QUEUE_LOOK;
-            let before = std::mem::replace(&mut dropped, drops(acceptor.fd()));
-            if dropped != before {
-                failed(AcceptFault::QueueFull(dropped.wrapping_sub(before)));
+            match queue.times_full() {
+                0 => {}
+                times => failed(AcceptFault::QueueFull(times)),
             }
         }
     }
-}
-
-/// How many packets the system has dropped that asked for a connection to this socket: `SO_MEMINFO` (Linux 4.12). 0 if it does not say.
-fn drops(listener: RawFd) -> u32 {
-    // `SK_MEMINFO_DROPS` in linux/sock_diag.h.
-    const DROPS: usize = 8;
-    let mut facts = [0u32; DROPS + 1];
-    let mut size = size_of_val(&facts) as libc::socklen_t;
-    // SAFETY: the descriptor is open, and the system writes at most `size` bytes.
-    unsafe {
-        libc::getsockopt(
-            listener,
-            libc::SOL_SOCKET,
-            libc::SO_MEMINFO,
-            (&raw mut facts).cast(),
-            &raw mut size,
-        );
-    }
-    facts[DROPS]
 }
 
 /// How connections are accepted on the loop's engine.
