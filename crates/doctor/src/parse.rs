@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+pub use polygraph_engine::kernel_counters::counter;
+
 /// The number behind a name in lines like `MemAvailable:   23994988 kB`.
 pub fn named_number(text: &str, name: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
@@ -15,14 +17,6 @@ pub fn socket_count(text: &str, protocol: &str, word: &str) -> Option<u64> {
     let mut words = line.split_whitespace();
     words.find(|found| *found == word)?;
     words.next()?.parse().ok()
-}
-
-/// A counter of `/proc/net/netstat` and `/proc/net/snmp`: pairs of lines, the first with names, the second with values.
-pub fn counter(text: &str, group: &str, name: &str) -> Option<u64> {
-    let mut lines = text.lines().filter_map(|line| line.strip_prefix(group)?.strip_prefix(':'));
-    let (names, values) = (lines.next()?, lines.next()?);
-    let mut pairs = names.split_whitespace().zip(values.split_whitespace());
-    pairs.find(|(found, _)| *found == name)?.1.parse().ok()
 }
 
 /// Packets that all processors dropped, from `/proc/net/softnet_stat`.

@@ -49,6 +49,7 @@ pub mod datagram;
 pub mod deadlines;
 pub mod event_loop;
 pub mod host;
+pub mod kernel_counters;
 pub mod layout;
 pub mod limits;
 pub mod listen;

@@ -23,7 +23,7 @@ pub const BACKLOG: i32 = 4096;
 /// The most connections that are accepted before other tasks get their turn.
 const ACCEPTS_PER_WAKE: usize = 64;
 
-/// How often the listener looks for connections that found its queue full.
+/// How long the listener waits at least before it looks again whether its queue was full.
 const QUEUE_LOOK: Nanos = Nanos::from_secs(1);
 
 /// How long the listener waits after a failed accept.
@@ -188,13 +188,13 @@ pub async fn accept_all<F: Future<Output = ()> + 'static>(
             // Connections accepted so far get their turn before more are accepted.
             in_a_row = 0;
             yield_now().await;
-        }
-        // A queue that was full is not empty, so a connection is accepted after every drop.
-        if net.now() >= look_at {
-            look_at = net.now() + QUEUE_LOOK;
-            match queue.times_full() {
-                0 => {}
-                times => failed(AcceptFault::QueueFull(times)),
+            // A queue that was full is not empty, so connections are accepted after every drop.
+            if net.now() >= look_at {
+                look_at = net.now() + QUEUE_LOOK;
+                match queue.times_full() {
+                    0 => {}
+                    times => failed(AcceptFault::QueueFull(times)),
+                }
             }
         }
     }

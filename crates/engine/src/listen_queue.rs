@@ -3,11 +3,13 @@
 //! counted as often.
 //!
 //! The system counts the packets that it drops at a socket, but not why. With `TCP_DEFER_ACCEPT` (tcp(7)) it also drops the end of each
-//! handshake that comes without data, which harms nobody and is the rule with most clients. So two counts of the host say what may be
-//! meant: those drops are subtracted, and there are no more than full queues on the whole host. Other servers of the host make the result
-//! too small, never too large.
+//! handshake that comes without data, which harms nobody and is what most devices send. Two counts of the host tell them apart: all
+//! ends that were dropped so are subtracted, and a socket has not found its queue full more often than the host has. Both counts include
+//! other sockets, so with several of them on a host, the result may be too small, but never too large.
 
 use std::os::fd::RawFd;
+
+use crate::kernel_counters;
 
 /// A listening socket whose queue may be full.
 pub struct ListenQueue {
@@ -68,18 +70,9 @@ impl HostCounts {
         HostCounts::parse(&std::fs::read_to_string("/proc/thread-self/net/netstat").unwrap_or_default())
     }
 
-    /// Reads lines of names, each followed by a line of values.
     fn parse(text: &str) -> HostCounts {
-        let mut lines = text.lines().skip_while(|line| !line.starts_with("TcpExt:"));
-        let (names, values) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
-        let value = |name: &str| {
-            let place = names.split(' ').position(|known| known == name)?;
-            values.split(' ').nth(place)?.parse().ok()
-        };
-        HostCounts {
-            deferred: value("TCPDeferAcceptDrop").unwrap_or(0),
-            overflows: value("ListenOverflows").unwrap_or(0),
-        }
+        let count = |name| kernel_counters::counter(text, "TcpExt", name).unwrap_or(0);
+        HostCounts { deferred: count("TCPDeferAcceptDrop"), overflows: count("ListenOverflows") }
     }
 }
 

@@ -206,8 +206,8 @@ fold_fields! {
     Block {
         classes, offered_hits, offered_misses, missed, hit_since_transfer_ms, miss_since_transfer_ms, false_hits, kinds, request_kinds,
         unusual_status, other_replies, custom, auth_steps, authenticated, compounds, latency, range_gen, oid_gen,
-        embedded, unique, ordinals, pages, req_size, errors, verified, retried, reused, late_us, skipped_launches, conn_setup_us, slow_setups, conn_ttl_us, conn_uses,
-        closes, pipeline_depth, cookies, dns, continue_us, validations, versions, streams, reads, writes, tls, socks, kerberos;
+        embedded, unique, ordinals, pages, req_size, errors, verified, retried, reused, late_us, skipped_launches, conn_setup_us, slow_setups,
+        conn_ttl_us, conn_uses, closes, pipeline_depth, cookies, dns, continue_us, validations, versions, streams, reads, writes, tls, socks, kerberos;
         xacts, waiting, conns, established, idle, populus
     }
 }
