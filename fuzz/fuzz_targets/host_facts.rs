@@ -4,6 +4,8 @@
 use libfuzzer_sys::fuzz_target;
 
 // The readers need nothing but the standard library.
+#[path = "../../crates/engine/src/kernel_counters.rs"]
+mod kernel_counters;
 #[path = "../../crates/doctor/src/parse.rs"]
 mod parse;
 #[path = "../../crates/doctor/tests/it/readers.rs"]

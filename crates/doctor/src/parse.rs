@@ -3,8 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-pub use polygraph_engine::kernel_counters::counter;
-
 /// The number behind a name in lines like `MemAvailable:   23994988 kB`.
 pub fn named_number(text: &str, name: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;

@@ -1,5 +1,7 @@
 //! Settings and counters of the kernel's network: ports, queues, buffers, tracked connections.
 
+use polygraph_engine::kernel_counters::counter;
+
 use crate::facts::{BufferFacts, ConntrackFacts, PortFacts, QueueFacts};
 use crate::parse;
 
@@ -49,13 +51,13 @@ pub(super) fn queues(files: &HostFiles) -> QueueFacts {
     let (netstat, snmp) = (files.text("/proc/net/netstat"), files.text("/proc/net/snmp"));
     QueueFacts {
         listen: core("somaxconn"),
-        listen_overflows: parse::counter(&netstat, "TcpExt", "ListenOverflows"),
+        listen_overflows: counter(&netstat, "TcpExt", "ListenOverflows"),
         syn: ipv4(files, "tcp_max_syn_backlog"),
         syn_cookies: switch(files, "tcp_syncookies"),
         packets: core("netdev_max_backlog"),
         packet_drops: packet_drops(files),
-        segments: parse::counter(&snmp, "Tcp", "OutSegs"),
-        retransmitted: parse::counter(&snmp, "Tcp", "RetransSegs"),
+        segments: counter(&snmp, "Tcp", "OutSegs"),
+        retransmitted: counter(&snmp, "Tcp", "RetransSegs"),
         neighbours: ipv4(files, "neigh/default/gc_thresh3"),
     }
 }

@@ -8,3 +8,4 @@ mod readers;
 mod remedies;
 
 use polygraph_doctor::parse;
+use polygraph_engine::kernel_counters;

@@ -1,12 +1,12 @@
 //! All readers of text, for tests and for the fuzzer.
 
-use crate::parse;
+use crate::{kernel_counters, parse};
 
 /// Runs all readers on a text.
 pub fn all(text: &str) {
     parse::named_number(text, "MemTotal");
     parse::socket_count(text, "TCP", "tw");
-    parse::counter(text, "Tcp", "OutSegs");
+    kernel_counters::counter(text, "Tcp", "OutSegs");
     parse::softnet_drops(text);
     parse::time_wait_ports(text, (1, u16::MAX));
     parse::processor_ticks(text);
