@@ -38,12 +38,16 @@ def commands(polygraph, runs, folder):
 
 def measure(command, files, folder):
     """Time and memory of a command, and a digest of all that it found."""
-    with tempfile.TemporaryFile() as output:
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as messages:
         begin = time.monotonic()
-        process = subprocess.Popen([str(word) for word in command], stdout=output, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen([str(word) for word in command], stdout=output, stderr=messages)
         _, status, usage = os.wait4(process.pid, 0)
         seconds = time.monotonic() - begin
         process.returncode = os.waitstatus_to_exitcode(status)
+        # The time until a command fails says nothing. Code 3: a run or a difference is not what it should be.
+        if process.returncode not in (0, 3):
+            messages.seek(0)
+            sys.exit(f"{' '.join(map(str, command))}\nended with exit code {process.returncode}: {messages.read().decode(errors='replace').strip()}")
         output.seek(0)
         digest = hashlib.sha256(output.read())
     for name in files:

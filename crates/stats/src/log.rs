@@ -17,7 +17,7 @@ use crate::record::{EndReason, Header, Interval, Record};
 
 const SIGNATURE: &[u8] = b"polygraph log\n";
 /// Version of the record format. A reader accepts only logs of its own version.
-pub const VERSION: u8 = 6;
+pub const VERSION: u8 = 7;
 
 /// The formats of released versions (docs/log-formats.md).
 pub const RELEASED: &[(u8, &str)] = &[(4, "0.2.0"), (5, "0.3.0")];
@@ -423,7 +423,7 @@ pub(crate) mod tests {
         let bytes = postcard::to_stdvec(&records).unwrap();
         assert_eq!(
             (VERSION, crc32fast::hash(&bytes)),
-            (6, 255_001_541),
+            (7, 255_001_541),
             "the encoding of log records has changed: if a field was added, removed or moved, raise VERSION in \
              crates/stats/src/log.rs, so that no program takes an old log for a new one; then put the version and \
              the new fingerprint here. (If only the test data changed, put only the new fingerprint here.)"
