@@ -5,11 +5,13 @@
 
 use std::sync::LazyLock;
 
-use askama::Template;
 use base64::Engine as _;
+use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment, UndefinedBehavior};
+use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use super::chart::{RenderedChart, script_data};
+use super::chart::{RenderedChart, escape, script_data};
 use super::table::Table;
 
 /// The script of the page.
@@ -17,12 +19,16 @@ const SCRIPT: &str = include_str!("../../assets/report.js");
 /// The styles of the page.
 const STYLE: &str = include_str!("../../assets/report.css");
 
+/// The frame of the page, after the macro that shows a part.
+const TEMPLATE: &str =
+    concat!(include_str!("../../templates/part.html"), include_str!("../../templates/page.html"));
+
 /// SHA-256 digest of the script for the content security policy, in Base64.
 static DIGEST: LazyLock<String> =
     LazyLock::new(|| base64::engine::general_purpose::STANDARD.encode(Sha256::digest(SCRIPT)));
 
 /// A page.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Page {
     /// Title of the page.
     pub title: String,
@@ -45,7 +51,7 @@ pub struct Page {
 }
 
 /// A verdict at the top of a page.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Banner {
     /// The word, for example `VALID`.
     pub word: String,
@@ -60,36 +66,21 @@ pub struct Banner {
 }
 
 /// How good a verdict is; decides its colour and icon.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Tone {
     /// The test passed.
+    #[serde(rename = "valid")]
     Good,
     /// The test failed.
+    #[serde(rename = "failed")]
     Bad,
     /// The figures allow no conclusion.
+    #[serde(rename = "invalid")]
     Doubtful,
 }
 
-impl Tone {
-    fn class(self) -> &'static str {
-        match self {
-            Tone::Good => "valid",
-            Tone::Bad => "failed",
-            Tone::Doubtful => "invalid",
-        }
-    }
-
-    fn icon(self) -> &'static str {
-        match self {
-            Tone::Good => "✓",
-            Tone::Bad => "✕",
-            Tone::Doubtful => "?",
-        }
-    }
-}
-
 /// A headline figure of the first screen.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Tile {
     /// Name of the figure.
     pub name: String,
@@ -104,7 +95,7 @@ pub struct Tile {
 }
 
 /// A section of the page; the table of contents links to it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Section {
     /// Identifier for links within the page.
     pub id: String,
@@ -131,8 +122,8 @@ impl Section {
 }
 
 /// A piece of content in a section.
-#[derive(Clone, Debug, Template)]
-#[template(path = "part.html")]
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "kind", content = "content", rename_all = "lowercase")]
 pub enum Part {
     /// A heading.
     Heading(String),
@@ -165,13 +156,6 @@ pub enum Part {
     },
 }
 
-impl Part {
-    /// The part as HTML.
-    fn html(&self) -> String {
-        self.render().expect("rendering into a string cannot fail")
-    }
-}
-
 impl From<Table> for Part {
     fn from(table: Table) -> Part {
         Part::Table(table)
@@ -185,7 +169,7 @@ impl From<RenderedChart> for Part {
 }
 
 /// An entry of a glossary.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Term {
     /// The term.
     pub name: String,
@@ -194,7 +178,7 @@ pub struct Term {
 }
 
 /// An example of an error.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Example {
     /// When the error occurred.
     pub at: String,
@@ -206,8 +190,8 @@ pub struct Example {
     pub facts: Vec<(String, String)>,
 }
 
-#[derive(Template)]
-#[template(path = "page.html")]
+/// What the template shows.
+#[derive(Serialize)]
 struct Shell<'a> {
     page: &'a Page,
     style: &'static str,
@@ -225,8 +209,23 @@ impl Page {
         let interactive = charts.iter().filter_map(|chart| Some((chart.id.as_str(), chart.data.as_ref()?)));
         let charts = script_data(interactive);
         let shell = Shell { page: self, style: STYLE, script: SCRIPT, digest: &DIGEST, charts };
-        shell.render().expect("rendering into a string cannot fail")
+        let environment = environment();
+        let template = environment.template_from_str(TEMPLATE).expect("the tests parse the template");
+        template.render(Serde(shell)).expect("the template shows what the types of a page have")
     }
+}
+
+/// Templates in which a name that is not there is an error, and every text is escaped.
+fn environment() -> Environment<'static> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    // Minijinja escapes slashes too, of which reports have many.
+    environment.set_formatter(|out, _, value| {
+        let text = value.to_string();
+        Ok(out.write_str(&if value.is_safe() { text } else { escape(&text) })?)
+    });
+    environment
 }
 
 /// The charts among `parts`, folded ones too.
@@ -236,6 +235,58 @@ fn collect_charts<'a>(parts: &'a [Part], charts: &mut Vec<&'a RenderedChart>) {
             Part::Figure(chart) => charts.push(chart),
             Part::Fold { parts, .. } => collect_charts(parts, charts),
             _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::html::chart::LegendEntry;
+    use crate::html::table::{Mark, columns, row};
+
+    /// The template learns of a new kind of part here, and not from a report without it.
+    #[test]
+    fn every_kind_of_part_is_shown() {
+        let text = || "a < b".to_owned();
+        let mut table = Table::new(text(), columns(&["a", "b"]), vec![row("c", [text()])]);
+        table.marks.push((0, 1, Mark::Better));
+        let key = |dash, series| LegendEntry { name: text(), colour: "red".to_owned(), dash, series };
+        let figure = RenderedChart {
+            id: "fig".to_owned(),
+            title: text(),
+            about: text(),
+            svg: "<svg></svg>".to_owned(),
+            legend: vec![key(None, Some(0)), key(Some("1,2"), None)],
+            columns: vec![text()],
+            rows: vec![vec![text()]],
+            data: None,
+        };
+        let pairs = || vec![("name".to_owned(), text())];
+        let example = Example { at: "1".to_owned(), class: "c1".to_owned(), detail: text(), facts: pairs() };
+        let parts = [
+            (Part::Heading(text()), "<h3>a &lt; b</h3>"),
+            (Part::Text(text()), "<p>a &lt; b</p>"),
+            (Part::Notes(vec![text()]), "<li>a &lt; b</li>"),
+            (Part::Faults(vec![text()]), "<li>a &lt; b</li>"),
+            (Part::Code(text()), "<code>a &lt; b</code>"),
+            (Part::Table(table), "<th scope=\"row\">c</th><td class=\"better\">a &lt; b</td>"),
+            (Part::Figure(figure), "<span data-series=\"0\">"),
+            (Part::Pairs(pairs()), "<th scope=\"row\">name</th><td>a &lt; b</td>"),
+            (Part::Terms(vec![Term { name: "t".to_owned(), text: text() }]), "<dt>t</dt><dd>a &lt; b</dd>"),
+            (Part::Examples(vec![example]), "<code>a &lt; b</code>"),
+        ];
+        for (part, html) in parts {
+            let plain = Page { first: vec![part.clone()], ..Page::default() };
+            let fold = Part::Fold { id: "more".to_owned(), summary: text(), parts: vec![part] };
+            let folded = Page { sections: vec![Section::new("s", "", "").with([fold])], ..Page::default() };
+            for page in [plain, folded] {
+                let shown = page.html();
+                assert!(
+                    shown.contains(html) && !shown.contains("a < b"),
+                    "{html} is missing or not escaped: {shown}"
+                );
+            }
         }
     }
 }

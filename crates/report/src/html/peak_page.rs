@@ -433,7 +433,7 @@ mod tests {
             "id=\"fig-hits\"",
             "limit of the mean",
             "at most 1,500 ms (1.25 times 1,000 ms at low load, and 250 ms)",
-            "run 2: a &#60;reason&#62;",
+            "run 2: a &lt;reason&gt;",
             "class=\"best\"",
             "step-200",
         ] {

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use serde::{Serialize, Serializer};
+
 /// Mark of a cell, shown by a colour and a sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
@@ -17,7 +19,7 @@ pub enum Mark {
 
 impl Mark {
     /// The CSS class of the cell.
-    pub(super) fn class(self) -> &'static str {
+    fn class(self) -> &'static str {
         match self {
             Mark::Best => "best",
             Mark::Better => "better",
@@ -46,16 +48,10 @@ impl Table {
         Table { caption: caption.into(), head, rows, marks: Vec::new() }
     }
 
-    /// The CSS class of a cell; empty for ordinary ones.
-    pub(super) fn class(&self, row: &usize, column: &usize) -> &'static str {
-        let found = self.marks.iter().find(|(r, c, _)| (r, c) == (row, column));
-        found.map_or_else(|| self.column_class(column), |(_, _, mark)| mark.class())
-    }
-
     /// The CSS class of a column: words are aligned left, figures right.
-    pub(super) fn column_class(&self, column: &usize) -> &'static str {
+    fn column_class(&self, column: usize) -> &'static str {
         let is_word = |cell: &String| cell.chars().next().is_some_and(char::is_alphabetic);
-        let cells = || self.rows.iter().filter_map(|row| row.get(*column));
+        let cells = || self.rows.iter().filter_map(|row| row.get(column));
         // A word in a column of figures does not change its alignment.
         if 2 * cells().filter(|cell| is_word(cell)).count() > cells().count() { "words" } else { "" }
     }
@@ -69,6 +65,46 @@ impl Table {
             let mut flags = keep.iter();
             row.retain(|_| *flags.next().unwrap_or(&true));
         }
+    }
+}
+
+/// A table as templates see it.
+#[derive(Serialize)]
+struct Shown<'a> {
+    caption: &'a str,
+    head: Vec<Cell<'a>>,
+    rows: Vec<Vec<Cell<'a>>>,
+}
+
+/// A cell and its CSS class; empty for ordinary ones.
+#[derive(Serialize)]
+struct Cell<'a> {
+    text: &'a str,
+    class: &'static str,
+}
+
+impl<'a> Shown<'a> {
+    fn new(table: &'a Table) -> Shown<'a> {
+        let width = table.rows.iter().map(Vec::len).max().unwrap_or(0).max(table.head.len());
+        let classes: Vec<_> = (0..width).map(|column| table.column_class(column)).collect();
+        let cells = |texts: &mut dyn Iterator<Item = &'a str>| -> Vec<Cell<'a>> {
+            texts.zip(&classes).map(|(text, class)| Cell { text, class }).collect()
+        };
+        let head = cells(&mut table.head.iter().map(AsRef::as_ref));
+        let mut rows: Vec<_> =
+            table.rows.iter().map(|row| cells(&mut row.iter().map(String::as_str))).collect();
+        for &(row, column, mark) in &table.marks {
+            if let Some(cell) = rows.get_mut(row).and_then(|row| row.get_mut(column)) {
+                cell.class = mark.class();
+            }
+        }
+        Shown { caption: &table.caption, head, rows }
+    }
+}
+
+impl Serialize for Table {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Shown::new(self).serialize(serializer)
     }
 }
 
@@ -90,8 +126,11 @@ mod tests {
     fn words_stand_at_the_left_and_figures_at_the_right() {
         let rows = ["1", "–", "none"].map(|figure| row("a", [figure.to_owned(), "by hand".to_owned()]));
         let mut table = Table::new("", columns(&["name", "count", "how"]), rows.to_vec());
-        assert_eq!([1, 2].map(|column| table.column_class(&column)), ["", "words"]);
+        assert_eq!(
+            Shown::new(&table).head.iter().map(|cell| cell.class).collect::<Vec<_>>()[1..],
+            ["", "words"]
+        );
         table.marks.push((2, 2, Mark::Best));
-        assert_eq!([1, 2].map(|row| table.class(&row, &2)), ["words", "best"]);
+        assert_eq!([1, 2].map(|row| Shown::new(&table).rows[row][2].class), ["words", "best"]);
     }
 }

@@ -217,7 +217,7 @@ fn a_fleet_says_what_it_did_and_what_it_has_lost() {
         "-1.25 ms ± 0.50",
         "150",
         "60.0",
-        "2026-11-24T08:00:01+00:00: the agent clt9 on &#60;pc9&#62; is late",
+        "2026-11-24T08:00:01+00:00: the agent clt9 on &lt;pc9&gt; is late",
     ] {
         assert!(rest.contains(part), "{part}: {rest}");
     }
@@ -254,7 +254,7 @@ fn the_device_is_under_the_title() {
     ] {
         assert!(top.contains(shown), "{shown}");
     }
-    assert!(rest.contains("cache_mem &#60;64&#62; MB") && rest.contains("id=\"fig-device-memory\""));
+    assert!(rest.contains("cache_mem &lt;64&gt; MB") && rest.contains("id=\"fig-device-memory\""));
     let (_, cpu) = rest.split_once("<figure id=\"fig-device-cpu\">").unwrap();
     let (cpu, _) = cpu.split_once("</figure>").unwrap();
     assert!(cpu.contains("<td>25.0</td>") && cpu.contains("<td>50.0</td>"), "percent of a core: {cpu}");
@@ -333,7 +333,7 @@ fn correctness_is_a_section_of_its_own() {
         "c202: private reply given to another robot",
         "which must not be stored, was delivered to another user",
         "<th scope=\"row\">expected</th><td>4096 bytes</td>",
-        "<th scope=\"row\">reply header</th><td>Via: 1.1 &#60;device&#62;</td>",
+        "<th scope=\"row\">reply header</th><td>Via: 1.1 &lt;device&gt;</td>",
     ] {
         assert!(wrong.contains(shown), "{shown}\n{wrong}");
     }
@@ -450,7 +450,7 @@ fn predictions_and_cuts_are_shown() {
     let facts = fold(&Run { workload_text: "use(R < S);".into(), ..Run::default() }.logs()).unwrap();
     let plain = html_with(&facts, &Extras::of_run(dir.path()));
     assert_eq!(plain, html(&facts));
-    assert_eq!(plain.matches("use(R &#60; S);").count(), 1, "both sides have the same text");
+    assert_eq!(plain.matches("use(R &lt; S);").count(), 1, "both sides have the same text");
     let cut = crate::downtime::PowerCut { killed_s: 10.0, restarted_s: Some(15.0), listening_s: None };
     let downtime = crate::downtime::downtime(&Run::default().client().log, cut);
     fs::write(dir.path().join(crate::downtime::DOWNTIME), serde_json::to_string(&downtime).unwrap()).unwrap();

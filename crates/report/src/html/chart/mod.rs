@@ -19,12 +19,15 @@ mod svg;
 #[cfg(test)]
 mod tests;
 
+use serde::Serialize;
+
 use crate::text;
 
 pub use bars::Bars;
 pub(super) use data::script_data;
 pub use heat::HeatMap;
 pub use labels::share_of_nines;
+pub(super) use svg::escape;
 
 /// Dash patterns by style. The page has two colours for each (`--line-0` to `--line-11`).
 const DASHES: [&str; 6] = ["", "8,3", "2,3", "10,3,2,3", "5,2", "6,2,1,2,1,2"];
@@ -193,7 +196,7 @@ pub struct Chart {
 }
 
 /// A chart ready for a page.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct RenderedChart {
     /// Identifier within the page.
     pub id: String,
@@ -210,11 +213,12 @@ pub struct RenderedChart {
     /// Rows of the table.
     pub rows: Vec<Vec<String>>,
     /// The data that the script works with; `None` for charts that are static only.
+    #[serde(skip)]
     pub data: Option<serde_json::Value>,
 }
 
 /// An entry of the legend.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LegendEntry {
     /// Name of the series.
     pub name: String,

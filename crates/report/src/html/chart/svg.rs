@@ -93,6 +93,6 @@ pub(super) fn relabel(
     out + rest
 }
 
-pub(super) fn escape(text: &str) -> String {
+pub(in crate::html) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
