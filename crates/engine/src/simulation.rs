@@ -25,7 +25,8 @@ use crate::side::SideState;
 
 /// The reason for the end if virtual time does not advance.
 const STANDSTILL: &str = "virtual time does not advance: tasks keep running at the same moment, for example robots that send \
-                          their next request immediately while replies take no time";
+                          their next request immediately while replies take no time; give the network a delay \
+                          (--net_delay 1ms), or servers or robots a think time";
 /// The reason for the end if the time limit is reached.
 const ENDLESS: &str = "the simulation did not end within its time limit";
 /// How long transactions may continue after the end of the last phase, in virtual time.
