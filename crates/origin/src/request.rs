@@ -190,7 +190,7 @@ impl RequestReader<'_> {
             (_, RequestedObject::Foreign) => Some(RequestFault::Foreign),
             (_, RequestedObject::Misdirected(_)) => Some(RequestFault::Misdirected),
             (Some(method), _) if method.has_body() && !fields.has_length => Some(RequestFault::NoLength),
-            (Some(method), _) if !method.has_body() && framing != Framing::Length(0) => {
+            (Some(method), _) if !method.has_body() && matches!(framing, Framing::Length(1..)) => {
                 Some(RequestFault::ForbiddenLength)
             }
             _ => None,
@@ -215,7 +215,7 @@ impl RequestReader<'_> {
             .filter(|_| method == Some(Method::Get))
             .map(|range| Box::new(Parts { range: range.into(), only_if: fields.if_range }));
         request.upload = (framing != Framing::Length(0) && fault.is_none())
-            .then(|| Box::new(Upload::new(framing, fields.md5)));
+            .then(|| Box::new(Upload::new(framing, fields.md5, !request.method.has_body())));
         request.credentials = (self.profile.access.is_some() && fault.is_none() && !is_health)
             .then(|| Box::new(credentials(head)));
         request.challenges.clear();

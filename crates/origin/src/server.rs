@@ -73,6 +73,8 @@ enum ServedRequests {
 /// Why a request body is incomplete.
 enum BodyFault {
     Coding,
+    /// Content, although the method has none.
+    Forbidden,
     Ended(io::Error),
 }
 
@@ -551,20 +553,23 @@ impl<L: Link> Server<L> {
             send_all(conn, CONTINUE).await?;
             self.count_written(CONTINUE.len());
         }
+        let mut take = |data: &[u8], inbox: &mut Vec<u8>| -> Result<bool, BodyFault> {
+            let used = upload.feed(data)?;
+            inbox.extend_from_slice(&data[used..]);
+            if upload.is_forbidden() { Err(BodyFault::Forbidden) } else { Ok(upload.is_done()) }
+        };
         let data = std::mem::take(inbox);
-        let used = upload.feed(&data)?;
-        inbox.extend_from_slice(&data[used..]);
-        while !upload.is_done() {
-            conn.recv(|data| -> Result<(), BodyFault> {
-                self.count_read(data);
-                if data.is_empty() {
-                    return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
-                }
-                let used = upload.feed(data)?;
-                inbox.extend_from_slice(&data[used..]);
-                Ok(())
-            })
-            .await??;
+        let mut done = take(&data, inbox)?;
+        while !done {
+            done = conn
+                .recv(|data| {
+                    self.count_read(data);
+                    if data.is_empty() {
+                        return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+                    }
+                    take(data, inbox)
+                })
+                .await??;
         }
         Ok(())
     }
@@ -583,6 +588,13 @@ impl<L: Link> Server<L> {
                 ServerOutcome::Failed(
                     ErrorKind::BadCoding,
                     format!("in a request after {so_far} bytes of body"),
+                )
+            }
+            BodyFault::Forbidden => {
+                self.send_refusal(conn, b"HTTP/1.1 400 Bad Request\r\n");
+                ServerOutcome::Failed(
+                    ErrorKind::ForbiddenLength,
+                    "the request has a body, and its method has none".into(),
                 )
             }
             BodyFault::Ended(e) if e.kind() == io::ErrorKind::TimedOut => {

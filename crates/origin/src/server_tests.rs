@@ -302,6 +302,7 @@ fn faulty_requests_fail() {
         (get("").replace("GET", "DELETE"), 405, ErrorKind::ForeignRequest),
         (get("").replace("GET", "POST"), 411, ErrorKind::NoRequestLength),
         (get("Content-Length: 3\r\n") + "abc", 400, ErrorKind::ForbiddenLength),
+        (get("Transfer-Encoding: chunked\r\n") + "1\r\na", 400, ErrorKind::ForbiddenLength),
         (get("Transfer-Encoding: chunked\r\n").replace("GET", "PUT") + "zz\r\n", 400, ErrorKind::BadCoding),
         (
             get("Content-Length: 3\r\nContent-MD5: 1B2M2Y8AsgTpgAmY7PhCfg==\r\n").replace("GET", "PUT")
@@ -357,6 +358,7 @@ fn methods_and_kinds_have_their_classes() {
     for (request, body) in [
         (upload.replace("GET", "POST"), 10),
         (chunked, 10),
+        (get("Transfer-Encoding: chunked\r\n") + "0\r\n\r\n", 10),
         (get("").replace("GET", "HEAD"), 0),
         (get("Cache-Control: no-cache\r\n"), 10),
         (get("Range: bytes=2-4\r\n"), 3),
@@ -365,6 +367,7 @@ fn methods_and_kinds_have_their_classes() {
         assert_eq!(split(&reply).1.len(), body, "{request}{reply}");
     }
     bench.assert_classes(&[
+        (Class::Miss, 1),
         (Class::Reload, 1),
         (Class::Range, 1),
         (Class::Head, 1),

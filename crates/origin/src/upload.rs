@@ -10,6 +10,8 @@ pub struct Upload {
     reader: BodyReader,
     /// The announced size in bytes.
     size: Option<u64>,
+    /// The method of the request has no body.
+    must_be_empty: bool,
     received: u64,
     /// The digest so far, and the one that the client sent; the inner `None` is a value that is not a digest.
     md5: Option<(ContentMd5, Option<[u8; 16]>)>,
@@ -17,13 +19,16 @@ pub struct Upload {
 
 impl Upload {
     /// A body of which nothing has arrived; `digest` is the value of `Content-MD5`.
-    pub fn new(framing: Framing, digest: Option<&[u8]>) -> Upload {
+    ///
+    /// `must_be_empty` is for methods without a body: clients of HTTP/2 and HTTP/3 may end any request in a frame of its own, so that its
+    /// head does not say that there is nothing (RFC 9113, section 8.1), and devices pass this on as an empty body in chunks.
+    pub fn new(framing: Framing, digest: Option<&[u8]>, must_be_empty: bool) -> Upload {
         let size = match framing {
             Framing::Length(size) => Some(size),
             Framing::Chunked | Framing::UntilClose => None,
         };
         let md5 = digest.map(|digest| (ContentMd5::default(), checksum::parse(digest)));
-        Upload { reader: BodyReader::new(framing), size, received: 0, md5 }
+        Upload { reader: BodyReader::new(framing), size, must_be_empty, received: 0, md5 }
     }
 
     /// Reads the next bytes of the connection and returns how many of them belong to the body.
@@ -44,6 +49,11 @@ impl Upload {
     /// True once the body is complete.
     pub fn is_done(&self) -> bool {
         self.reader.is_done()
+    }
+
+    /// Whether there is content, although the method has none.
+    pub fn is_forbidden(&self) -> bool {
+        self.must_be_empty && self.received > 0
     }
 
     /// Bytes of content so far.
@@ -78,7 +88,7 @@ mod tests {
             (Some("nonsense"), true),
             (None, false),
         ] {
-            let mut upload = Upload::new(Framing::Length(3), digest.map(str::as_bytes));
+            let mut upload = Upload::new(Framing::Length(3), digest.map(str::as_bytes), false);
             assert_eq!(upload.feed(b"ab"), Ok(2));
             assert!(!upload.is_done());
             assert_eq!(upload.feed(b"cNEXT"), Ok(1));
@@ -93,7 +103,7 @@ mod tests {
         let coords = AbortCoords::draw(1.0, &mut rng);
         let cut = coords.cut(1000).unwrap();
         let after = |bytes: u64| {
-            let mut upload = Upload::new(Framing::Length(1000), None);
+            let mut upload = Upload::new(Framing::Length(1000), None, false);
             assert_eq!(upload.feed(&vec![b'x'; bytes as usize]), Ok(bytes as usize));
             upload
         };
@@ -101,6 +111,6 @@ mod tests {
         assert!(!after(cut + 1).is_cut(Some(coords)));
         assert!(!after(cut).is_cut(None));
         assert!(!after(cut).is_cut(Some(AbortCoords::draw(0.0, &mut rng))));
-        assert!(!Upload::new(Framing::Chunked, None).is_cut(Some(coords)));
+        assert!(!Upload::new(Framing::Chunked, None, false).is_cut(Some(coords)));
     }
 }
