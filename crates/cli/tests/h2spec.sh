@@ -10,6 +10,8 @@ server=
 trap 'if [ -n "$server" ]; then kill "$server" 2>/dev/null || true; fi; rm -r "$work"' EXIT
 
 for tls in no yes; do
+    # Nothing may be read of the server before.
+    : >"$work/messages"
     "$program" server --listen 127.0.0.1:0 --tls "$tls" --ign_urls yes --accept_foreign_msgs yes --rep_sz 10KB \
         --pconn_use_lmt 100000 --goal 10min 2>"$work/messages" >"$work/summary" &
     server=$!
