@@ -232,11 +232,18 @@ def compiler():
     return [json.loads(line) for line in output.stdout.splitlines()]
 
 
+def as_json(results):
+    """Results as JSON with a line for each measurement, so that the history of the file can be read."""
+    def value(item):
+        return "[\n  " + ",\n  ".join(map(json.dumps, item)) + "\n ]" if isinstance(item, list) else json.dumps(item)
+    return "{\n " + ",\n ".join(f"{json.dumps(name)}: {value(item)}" for name, item in results.items()) + "\n}\n"
+
+
 def refresh_compiler(out):
     """Measures the compiler again and leaves all other results as they are."""
     known = out / "results.json"
     results = json.loads(known.read_text()) | {"compiler": compiler()}
-    known.write_text(json.dumps(results, indent=1) + "\n")
+    known.write_text(as_json(results))
     page = out / "RESULTS.md"
     page.write_text(table.with_compiler(page.read_text(), results))
     print(table.compiler_table(results))
@@ -275,7 +282,7 @@ def main():
         print(table.client_table(results), table.engine_table(results), sep="\n\n")
     else:
         results["compiler"] = compiler()
-        (out / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+        (out / "results.json").write_text(as_json(results))
         (out / "RESULTS.md").write_text(table.page(results, (HERE / "RESULTS.template.md").read_text()))
         print(table.tables(results))
     print(f"\nLinux {results['machine']['kernel']}. {table.width(results)}")

@@ -93,7 +93,7 @@ def main():
     options = parser.parse_args()
     polygraph = options.polygraph.resolve()
     if not os.access(polygraph, os.X_OK):
-        sys.exit(f"no program at {polygraph}: build it with cargo build --release")
+        sys.exit(f"no program at {polygraph}: build it with make; `export` needs Parquet")
     with tempfile.TemporaryDirectory(prefix="whole-run-") as place:
         place = Path(place)
         runs = make_runs(polygraph, options.logs or place, options.hours, options.processes)
