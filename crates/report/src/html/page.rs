@@ -245,7 +245,7 @@ mod tests {
     use crate::html::chart::LegendEntry;
     use crate::html::table::{Mark, columns, row};
 
-    /// The template learns of a new kind of part here, and not from a report without it.
+    /// The compiler does not see whether the template has all kinds. One that it does not have is an error when it is rendered.
     #[test]
     fn every_kind_of_part_is_shown() {
         let text = || "a < b".to_owned();

@@ -78,7 +78,7 @@ catalogue! {
         "A message on a persistent connection has no length, so its end is unknown: no byte arrived for 5 seconds, and the \
          connection stayed open."
     "c" 22 ForbiddenLength "forbidden_length" Both Fails Message "length where none is allowed"
-        "A message that cannot have a body announces one."
+        "A message that cannot have a body announces one, or has one."
     "c" 23 UnexpectedRange "unexpected_range" Client Fails Message "unexpected Content-Range"
         "The reply to a request without ranges has Content-Range: the device delivered a part as if it were the whole object."
     "c" 24 BadRange "bad_range" Client Fails Message "bad byte range"
