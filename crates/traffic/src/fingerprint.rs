@@ -2,7 +2,7 @@
 //! it expects.
 
 use crate::content::{Catalog, Content};
-use crate::hex::{hex, parse_sixteen};
+use crate::hex::{hex_sixteen, parse_sixteen};
 
 /// Digits of each half.
 const HALF: usize = 6;
@@ -35,11 +35,7 @@ impl Fingerprint {
     /// Appends the text form: twelve hex digits.
     pub fn write(self, out: &mut Vec<u8>) {
         let digits = u64::from(self.contents) << (4 * HALF) | u64::from(self.sizes);
-        let mut text = [0; Fingerprint::LEN];
-        let (first, last) = text.split_at_mut(4);
-        first.copy_from_slice(&hex((digits >> 32) as u32)[4..]);
-        last.copy_from_slice(&hex(digits as u32));
-        out.extend_from_slice(&text);
+        out.extend_from_slice(&hex_sixteen(digits)[16 - Fingerprint::LEN..]);
     }
 
     /// Reads the text form; `None` if it is anything else.

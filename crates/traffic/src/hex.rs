@@ -21,6 +21,24 @@ fn text_of(digits: u64) -> u64 {
     digits + u64::from(b'0') * ONES + letters * u64::from(b'a' - b'9' - 1)
 }
 
+/// The digits of `value` as lower-case hex, all of them at once.
+#[inline]
+#[cfg(target_arch = "x86_64")]
+pub fn hex_sixteen(value: u64) -> [u8; 16] {
+    // SAFETY: all processors of this architecture have SSE2.
+    unsafe { vector::hex_sixteen(value) }
+}
+
+/// The digits of `value` as lower-case hex, all of them at once.
+#[inline]
+#[cfg(not(target_arch = "x86_64"))]
+pub fn hex_sixteen(value: u64) -> [u8; 16] {
+    let mut text = [0; 16];
+    text[..8].copy_from_slice(&hex((value >> 32) as u32));
+    text[8..].copy_from_slice(&hex(value as u32));
+    text
+}
+
 /// Reads eight hex digits, either case, all of them at once; `None` for anything else.
 #[inline]
 pub fn parse_eight(text: &[u8; 8]) -> Option<u32> {
@@ -56,10 +74,29 @@ pub fn parse_sixteen([first, second]: [[u8; 8]; 2]) -> Option<u64> {
 #[cfg(target_arch = "x86_64")]
 mod vector {
     use std::arch::x86_64::{
-        __m128i, _mm_add_epi8, _mm_and_si128, _mm_cmpeq_epi8, _mm_cvtsi128_si64, _mm_min_epu8,
-        _mm_movemask_epi8, _mm_or_si128, _mm_packus_epi16, _mm_set_epi64x, _mm_set1_epi8, _mm_set1_epi16,
-        _mm_slli_epi16, _mm_srli_epi16, _mm_sub_epi8,
+        __m128i, _mm_add_epi8, _mm_and_si128, _mm_cmpeq_epi8, _mm_cmpgt_epi8, _mm_cvtsi64_si128,
+        _mm_cvtsi128_si64, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128, _mm_packus_epi16, _mm_set_epi64x,
+        _mm_set1_epi8, _mm_set1_epi16, _mm_slli_epi16, _mm_srli_epi16, _mm_storeu_si128, _mm_sub_epi8,
+        _mm_unpacklo_epi8,
     };
+
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    pub fn hex_sixteen(value: u64) -> [u8; 16] {
+        let bytes = _mm_cvtsi64_si128(value.swap_bytes() as i64);
+        let low_halves = _mm_set1_epi8(0x0f);
+        let halves = [_mm_srli_epi16(bytes, 4), bytes].map(|bytes| _mm_and_si128(bytes, low_halves));
+        let digits = _mm_unpacklo_epi8(halves[0], halves[1]);
+        let letters = _mm_cmpgt_epi8(digits, _mm_set1_epi8(9));
+        let offsets = _mm_add_epi8(
+            _mm_set1_epi8(b'0' as i8),
+            _mm_and_si128(letters, _mm_set1_epi8((b'a' - b'9' - 1) as i8)),
+        );
+        let mut text = [0; 16];
+        // SAFETY: it writes the 16 bytes of the text, which need not be aligned.
+        unsafe { _mm_storeu_si128(text.as_mut_ptr().cast(), _mm_add_epi8(digits, offsets)) };
+        text
+    }
 
     #[inline]
     #[target_feature(enable = "sse2")]
@@ -142,6 +179,8 @@ mod tests {
             let text = format!("{number:08x}");
             assert_eq!(hex(number), text.as_bytes(), "{text}");
             assert_eq!(parse_hex(text.as_bytes()), Some(u64::from(number)));
+            let long = u64::from(number).rotate_left(number & 63) | 0x1000_0000_0000_0000;
+            assert_eq!(hex_sixteen(long), format!("{long:x}").as_bytes());
             assert_eq!(parse_hex(text.to_uppercase().as_bytes()), Some(u64::from(number)));
         }
         for byte in 0..=u8::MAX {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::hex::{hex, parse_eight, parse_sixteen};
+use crate::hex::{hex, hex_sixteen, parse_eight, parse_sixteen};
 use crate::rng::mix;
 
 /// A unique id: three numbers of 31 or 32 bits, written as `01234567.89abcdef:00000002`.
@@ -51,8 +51,9 @@ impl UniqId {
     #[inline]
     pub fn text(self) -> [u8; ID_TEXT_LEN] {
         let mut out = *b"00000000.00000000:00000000";
-        out[0..8].copy_from_slice(&hex(self.time));
-        out[9..17].copy_from_slice(&hex(self.mix));
+        let time_and_mix = hex_sixteen(u64::from(self.time) << 32 | u64::from(self.mix));
+        out[0..8].copy_from_slice(&time_and_mix[..8]);
+        out[9..17].copy_from_slice(&time_and_mix[8..]);
         out[18..26].copy_from_slice(&hex(self.counter));
         out
     }
@@ -61,14 +62,34 @@ impl UniqId {
     #[inline]
     pub fn parse(text: &[u8]) -> Option<UniqId> {
         let text: &[u8; ID_TEXT_LEN] = text.try_into().ok()?;
+        let counter = parse_eight(&eight(text, 18))?;
+        UniqId::with_counter(text, counter)
+    }
+
+    /// Reads two ids in their text forms; `None` if one is anything else.
+    #[inline]
+    pub fn parse_two(one: &[u8; ID_TEXT_LEN], other: &[u8; ID_TEXT_LEN]) -> Option<[UniqId; 2]> {
+        let counters = parse_sixteen([eight(one, 18), eight(other, 18)])?;
+        Some([
+            UniqId::with_counter(one, (counters >> 32) as u32)?,
+            UniqId::with_counter(other, counters as u32)?,
+        ])
+    }
+
+    #[inline]
+    fn with_counter(text: &[u8; ID_TEXT_LEN], counter: u32) -> Option<UniqId> {
         if text[8] != b'.' || text[17] != b':' {
             return None;
         }
-        let eight = |at: usize| std::array::from_fn(|i| text[at + i]);
-        let time_and_mix = parse_sixteen([eight(0), eight(9)])?;
-        let counter = parse_eight(&eight(18))?;
+        let time_and_mix = parse_sixteen([eight(text, 0), eight(text, 9)])?;
         Some(UniqId { time: (time_and_mix >> 32) as u32, mix: time_and_mix as u32, counter })
     }
+}
+
+/// The eight bytes at this place.
+#[inline]
+fn eight(text: &[u8; ID_TEXT_LEN], at: usize) -> [u8; 8] {
+    std::array::from_fn(|i| text[at + i])
 }
 
 impl fmt::Display for UniqId {

@@ -3,7 +3,7 @@
 //! Every property of an object is a pure function of its id, its content type and the global seed. Client and
 //! server never exchange properties; each computes them (see [`crate::Catalog`]).
 
-use crate::hex::hex;
+use crate::hex::{hex, hex_sixteen};
 use crate::id::{ID_TEXT_LEN, UniqId};
 use crate::rng::mix;
 
@@ -69,8 +69,7 @@ impl Oid {
         let mut out = *b"/w00000000.00000000:00000000/t00/_0000000000000000";
         out[WORLD_AT..WORLD_AT + ID_TEXT_LEN].copy_from_slice(&self.world.text());
         out[KIND_AT..KIND_AT + 2].copy_from_slice(&hex(u32::from(self.kind.0))[6..]);
-        out[PATH_LEN - 16..PATH_LEN - 8].copy_from_slice(&hex((self.name >> 32) as u32));
-        out[PATH_LEN - 8..].copy_from_slice(&hex(self.name as u32));
+        out[PATH_LEN - 16..].copy_from_slice(&hex_sixteen(self.name));
         out
     }
 }

@@ -54,10 +54,11 @@ impl XactMark {
 
     /// Reads the text form; `None` if it is anything else.
     pub fn parse(value: &[u8]) -> Option<XactMark> {
-        let (group, rest) = value.trim_ascii().split_at_checked(ID_TEXT_LEN)?;
-        let (id, rest) = rest.strip_prefix(b" ")?.split_at_checked(ID_TEXT_LEN)?;
+        let (group, rest) = value.trim_ascii().split_first_chunk()?;
+        let (id, rest) = rest.strip_prefix(b" ")?.split_first_chunk()?;
         let flags = polygraph_traffic::hex::parse_hex(rest.strip_prefix(b" ")?)? as u32;
-        Some(XactMark { group: UniqId::parse(group)?, id: UniqId::parse(id)?, flags })
+        let [group, id] = UniqId::parse_two(group, id)?;
+        Some(XactMark { group, id, flags })
     }
 }
 
