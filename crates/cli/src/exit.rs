@@ -55,7 +55,7 @@ pub fn of_run(result: &RunResult) -> ExitCode {
 pub fn of_side(outcome: &RunOutcome) -> ExitCode {
     ExitCode::from(match outcome.reason {
         EndReason::Finished | EndReason::Idle => OK,
-        EndReason::ErrorGoal { .. } | EndReason::Fatal(_) => FAILED,
+        EndReason::ErrorGoal { .. } | EndReason::Fatal(_) | EndReason::NoEnd(_) => FAILED,
         EndReason::Interrupted => INTERRUPTED,
     })
 }

@@ -395,7 +395,7 @@ impl PhaseController {
                 )
                 && self.end_blockers.working_set.blocks_phases();
         let why = self.give_up.cannot_fill(observed.counts, observed.now).filter(|_| has_to_fill)?;
-        Some(EndReason::Fatal(format!("phase {} cannot reach its end: {why}", phase.name)))
+        Some(EndReason::NoEnd(format!("phase {} cannot reach its end: {why}", phase.name)))
     }
 
     /// Sets the end of the current phase as soon as it is known: ahead of time for durations, or when another goal is

@@ -70,7 +70,7 @@ fn run(
     let reason = go_through_phases(link, plan, limit, &mut aggregator, observer)?;
     context.timeline.release_servers();
     let end = link.now();
-    if !matches!(reason, EndReason::Fatal(_)) {
+    if !matches!(reason, EndReason::NoEnd(_)) {
         link.run(end + GRACE);
     }
     aggregator.close(end, reason, observer)
@@ -126,7 +126,7 @@ fn go_through_phases(
             false => Some(STANDSTILL),
             true => limit.is_some_and(|limit| link.now() > limit).then_some(ENDLESS),
         };
-        let stop = why.map(|why| EndReason::Fatal(why.into()));
+        let stop = why.map(|why| EndReason::NoEnd(why.into()));
         for event in controller.step(&aggregator.observe(link.now(), stop)) {
             if let ControlEvent::PhaseEnds { at, .. } = event
                 && goes_on

@@ -218,5 +218,6 @@ pub fn end_reason(reason: &EndReason) -> String {
         EndReason::Interrupted => "interrupted".into(),
         EndReason::Idle => "no traffic for the idle time-out".into(),
         EndReason::Fatal(why) => format!("fatal: {why}"),
+        EndReason::NoEnd(why) => format!("the test would not end: {why}"),
     }
 }

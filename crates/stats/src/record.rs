@@ -152,6 +152,8 @@ pub enum EndReason {
     Idle,
     /// A problem outside the workload made it impossible to continue.
     Fatal(String),
+    /// The test would never end as it is planned.
+    NoEnd(String),
 }
 
 /// A record of the log.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use polygraph_stats::{Class, EndReason, Interval, ReadLog, Record};
 use rustix::process::Signal;
+use serde_json::Value;
 
 use crate::sandbox::{Done, Running, Sandbox, free_port};
 
@@ -94,6 +95,15 @@ impl Bench {
         log.records.iter().filter_map(begin).collect()
     }
 
+    /// The verdict on all logs: the outcome, and who was the limit.
+    fn verdict(&self) -> [String; 2] {
+        let logs = "client1.log client2.log server1.log server2.log";
+        let report = self.sandbox.polygraph(&format!("report --json {logs}"));
+        let verdict: Value = serde_json::from_str(&report.out).unwrap_or_else(|e| panic!("{e}: {report:?}"));
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        [text(&verdict["outcome"]), text(&verdict["findings"][0]["limit"])]
+    }
+
     /// How the log of a process ends.
     fn end(&self, name: &str) -> EndReason {
         self.log(name).end().unwrap().0.clone()
@@ -166,6 +176,7 @@ fn a_killed_client_ends_the_test_and_is_named() {
     assert!(why.starts_with(&missing), "{why}");
     assert_eq!(done["client1"].code(), Some(1));
     assert!(bench.begins("client1").len() < 10);
+    assert_eq!(bench.verdict(), ["INVALID", "client"]);
 }
 
 #[test]
@@ -181,4 +192,5 @@ fn a_killed_server_ends_the_test_and_is_named() {
     }
     // The other one has nobody left to serve.
     assert_eq!((bench.end("server1"), done["server1"].code()), (EndReason::Idle, Some(0)));
+    assert_eq!(bench.verdict(), ["INVALID", "server"]);
 }

@@ -502,7 +502,7 @@ fn a_phase_that_cannot_fill_the_cache_ends() {
         assert_eq!(controller.ended(), None);
         controller.step(&observed(70.0, 2_000, 0, 50));
         let why = match controller.ended() {
-            Some(EndReason::Fatal(why)) => why.as_str(),
+            Some(EndReason::NoEnd(why)) => why.as_str(),
             _ => "",
         };
         assert_eq!(

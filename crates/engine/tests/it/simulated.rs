@@ -90,7 +90,7 @@ fn errors_and_silence_end_a_run_in_virtual_time_too() {
     hasty.profiles[0].load = Load::Closed { think: None };
     hasty.farm.think = None;
     let run = hasty.simulate();
-    let EndReason::Fatal(why) = &run.outcome.reason else { panic!("{:?}", run.outcome) };
+    let EndReason::NoEnd(why) = &run.outcome.reason else { panic!("{:?}", run.outcome) };
     assert!(why.starts_with("virtual time does not advance"), "{why}");
 }
 
@@ -101,7 +101,7 @@ fn a_phase_that_nothing_fills_ends() {
     // Every request fails, so nothing is ever filled.
     endless.elsewhere = Some("10.0.0.2:80".parse().unwrap());
     let run = endless.simulate_for(Some(600 * SECOND));
-    let EndReason::Fatal(why) = &run.outcome.reason else { panic!("{:?}", run.outcome) };
+    let EndReason::NoEnd(why) = &run.outcome.reason else { panic!("{:?}", run.outcome) };
     assert!(why.starts_with("phase fill cannot reach its end"), "{why}");
 }
 
@@ -110,7 +110,7 @@ fn a_test_that_comes_to_no_end_is_given_up_if_there_is_a_limit() {
     let goal = Goal { duration: Some(3600.0), ..Goal::default() };
     let endless = bench(Schedule { phases: vec![phase("meas", goal, (1.0, 1.0))], working_set: None });
     let run = endless.simulate_for(Some(600 * SECOND));
-    let EndReason::Fatal(why) = &run.outcome.reason else { panic!("{:?}", run.outcome) };
+    let EndReason::NoEnd(why) = &run.outcome.reason else { panic!("{:?}", run.outcome) };
     assert!(why.contains("did not end within"), "{why}");
     let (_, lasted) = begun(&run, 0);
     assert!((600.0..602.0).contains(&lasted), "{lasted}");

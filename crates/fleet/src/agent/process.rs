@@ -100,7 +100,7 @@ fn code_by_log(log: &Path) -> Option<i32> {
         };
         return Some(match reason {
             EndReason::Finished | EndReason::Idle => 0,
-            EndReason::ErrorGoal { .. } | EndReason::Fatal(_) => FAILED,
+            EndReason::ErrorGoal { .. } | EndReason::Fatal(_) | EndReason::NoEnd(_) => FAILED,
             EndReason::Interrupted => INTERRUPTED,
         });
     }

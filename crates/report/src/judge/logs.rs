@@ -32,8 +32,13 @@ fn client(process: &ProcessFacts, found: &mut Findings) {
         Some(EndReason::Interrupted) => {
             (LimitingParty::Test, format!("the client was interrupted {:.1} s into the run", process.last_s))
         }
-        // A worker process of either side ends the run.
-        Some(EndReason::Fatal(why)) if why.contains(" of the server ") => {
+        Some(EndReason::NoEnd(why)) => {
+            (LimitingParty::Test, format!("as it is planned, the test would not end: {why}"))
+        }
+        // A worker process of either side ends the run, and so does a process that others wait for.
+        Some(EndReason::Fatal(why))
+            if why.contains(" of the server ") || why.starts_with("the server process ") =>
+        {
             (LimitingParty::Server, format!("the server could not continue: {why}"))
         }
         Some(EndReason::Fatal(why)) => {
@@ -59,6 +64,13 @@ fn server(process: &ProcessFacts, needed_s: f64, found: &mut Findings) {
     }
     let early = format!("{:.1} s into the run; the measurement ended at {needed_s:.1} s", process.last_s);
     match &process.end {
+        Some(EndReason::Fatal(why)) if why.starts_with("the client process ") => {
+            found.invalid(
+                "interrupted",
+                LimitingParty::Client,
+                format!("the client could not continue: {why}"),
+            );
+        }
         Some(EndReason::Fatal(why)) => {
             found.invalid(
                 "interrupted",

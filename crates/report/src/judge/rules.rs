@@ -52,7 +52,8 @@ fn table() -> Vec<Rule> {
     add(
         "interrupted",
         "a client was stopped or died, or its log is damaged or was not closed; a server was stopped or died, or \
-         its log ended, before the end of the primary phase (a server without traffic: warning)"
+         its log ended, before the end of the primary phase (a server without traffic: warning); the test would never \
+         have ended"
             .into(),
         Invalid,
         logs::interrupted,

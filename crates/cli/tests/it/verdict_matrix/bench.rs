@@ -302,6 +302,21 @@ pub fn limits() -> Vec<Row> {
                 run(sandbox, &format!("--no_proxy {words} --open_conn_lmt 10"))
             },
         ),
+        Row::new(
+            "a simulation",
+            "neither robots nor servers nor the network need time",
+            Want::invalid("test", "interrupted"),
+            |sandbox| Got::of_run(sandbox, &sandbox.polygraph("simulate simple")),
+        ),
+        Row::new(
+            "a simulation",
+            "a phase is to fill the cache, and nothing may be stored",
+            Want::invalid("test", "interrupted"),
+            |sandbox| {
+                sandbox.write("fill.pg", UNFILLABLE);
+                Got::of_run(sandbox, &sandbox.polygraph("simulate fill.pg"))
+            },
+        ),
         Row::new("a run", "stopped by Ctrl-C", Want::invalid("test", "interrupted").code(130), |sandbox| {
             let mut run = sandbox
                 .start("run --no_proxy --req_rate 200/sec --goal 30s --verb_lvl 2 --loops 1 --predict no");
@@ -326,6 +341,16 @@ pub fn limits() -> Vec<Row> {
         ),
     ]
 }
+
+/// A phase that only a fill can end.
+const UNFILLABLE: &str = "
+    Content C = { size = const(2KB); cachable = 0%; };
+    Server S = { contents = [ C ]; addresses = ['10.0.0.1:80']; };
+    Robot R = { origins = S.addresses; addresses = ['10.0.1.1-10']; req_rate = 5/sec; };
+    Phase fill = { name = \"fill\"; goal.fill_size = 1MB; };
+    schedule(fill);
+    use(S, R);
+";
 
 /// Robots that look up the name of their server.
 const NAMED: &str = "
