@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use polygraph_engine::RunOutcome;
 use polygraph_report::VerdictOutcome;
 use polygraph_runner::{Failure, FailureKind, RunResult};
-use polygraph_stats::EndReason;
 
 /// What commands return.
 pub type Done = Result<ExitCode, Failure>;
@@ -53,9 +52,5 @@ pub fn of_run(result: &RunResult) -> ExitCode {
 
 /// The exit code of one side without the other, which knows only how it ended.
 pub fn of_side(outcome: &RunOutcome) -> ExitCode {
-    ExitCode::from(match outcome.reason {
-        EndReason::Finished | EndReason::Idle => OK,
-        EndReason::ErrorGoal { .. } | EndReason::Fatal(_) | EndReason::NoEnd(_) => FAILED,
-        EndReason::Interrupted => INTERRUPTED,
-    })
+    ExitCode::from(outcome.reason.exit_code())
 }

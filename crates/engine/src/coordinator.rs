@@ -130,14 +130,18 @@ impl Coordinator {
     async fn wait_until(&mut self, time: u64) -> Result<Nanos, EndReason> {
         let begin = timers::now();
         loop {
-            let start = i128::from(time) - Host::Real.clock_offset();
-            let start = Nanos::new(u64::try_from(start).unwrap_or(0));
+            let offset = Host::Real.clock_offset();
+            let start = Nanos::new(u64::try_from(i128::from(time) - offset).unwrap_or(0));
             let now = timers::now();
             if start < begin + NOTICE || start < now {
-                let late = begin.max(now).saturating_sub(start).as_f64() * 1e-9;
-                return Err(EndReason::Fatal(format!(
-                    "the common start was missed: this process was ready {late:.3} s after it, or less than 0.1 s before it"
-                )));
+                let ready = i128::from(begin.max(now).as_u64()) + offset - i128::from(time);
+                let why = match ready {
+                    late @ 0.. => format!("{:.3} s after it", late as f64 * 1e-9),
+                    early => format!("only {:.3} s before it, and needs 0.1 s", -early as f64 * 1e-9),
+                };
+                let why =
+                    format!("the common start was missed: this process was ready {why}; set a later start");
+                return Err(EndReason::Fatal { side: None, why });
             }
             if start <= now + 2 * NOTICE {
                 return Ok(start);
@@ -145,8 +149,8 @@ impl Coordinator {
             if self.tick().await {
                 return Err(EndReason::Interrupted);
             }
-            if let Some(why) = self.breakdown(false) {
-                return Err(EndReason::Fatal(why));
+            if let Some(reason) = self.breakdown(false) {
+                return Err(reason);
             }
         }
     }
@@ -161,8 +165,8 @@ impl Coordinator {
             if self.tick().await {
                 return Some(EndReason::Interrupted);
             }
-            if let Some(why) = self.breakdown(false) {
-                return Some(EndReason::Fatal(why));
+            if let Some(reason) = self.breakdown(false) {
+                return Some(reason);
             }
             if self.plan.idle_timeout.is_some_and(|timeout| timers::now() > begin + nanos(timeout)) {
                 return Some(EndReason::Idle);
@@ -182,7 +186,7 @@ impl Coordinator {
             let now = timers::now();
             let stop = match interrupted {
                 true => Some(EndReason::Interrupted),
-                false => self.breakdown(controller.is_done(now)).map(EndReason::Fatal),
+                false => self.breakdown(controller.is_done(now)),
             };
             for event in controller.step(&self.aggregator.observe(now, stop)) {
                 if let ControlEvent::PhaseEnds { at, .. } = event {
@@ -207,8 +211,8 @@ impl Coordinator {
         let mut last = (self.aggregator.activity(), timers::now());
         while timers::now() < last.1 + quiet && !self.tick().await {
             self.aggregator.collect(observer)?;
-            if let Some(why) = self.breakdown(false) {
-                return Ok(Some(EndReason::Fatal(why)));
+            if let Some(reason) = self.breakdown(false) {
+                return Ok(Some(reason));
             }
             if self.aggregator.activity() != last.0 {
                 last = (self.aggregator.activity(), timers::now());
@@ -232,17 +236,22 @@ impl Coordinator {
 
     /// The reason if a loop or a task has broken down. Loops must live until the run is `over`, and tasks must not
     /// panic.
-    fn breakdown(&mut self, over: bool) -> Option<String> {
+    fn breakdown(&mut self, over: bool) -> Option<EndReason> {
         while let Some(at) = self.threads.iter().position(|(_, thread)| thread.is_finished()) {
-            let (_, thread) = self.threads.swap_remove(at);
+            let (side, thread) = self.threads.swap_remove(at);
             let name = thread.thread().name().unwrap_or("an event loop").to_owned();
             match worker::join(thread) {
-                Err(e) => return Some(e.to_string()),
-                Ok(()) if !over => return Some(format!("{name} ended before the run")),
+                Err(e) => return Some(EndReason::fatal(side, e.to_string())),
+                Ok(()) if !over => {
+                    return Some(EndReason::fatal(side, format!("{name} ended before the run")));
+                }
                 Ok(()) => {}
             }
         }
-        self.panicked.is_set().then(|| "a panic, see the message on standard error".to_owned())
+        // In a process of both sides this may be wrong, but the program is at fault either way.
+        let panicked =
+            || EndReason::fatal(self.plan.main_side(), "a panic, see the message on standard error");
+        self.panicked.is_set().then(panicked)
     }
 
     /// Waits for the loops to end and closes the logs.
@@ -260,12 +269,13 @@ impl Coordinator {
         if !self.threads.is_empty() {
             let stuck: Vec<&str> =
                 self.threads.iter().filter_map(|(_, thread)| thread.thread().name()).collect();
-            failure = failure.or(Some(format!("{} did not end with the run", stuck.join(", "))));
+            let why = format!("{} did not end with the run", stuck.join(", "));
+            failure = failure.or(self.threads.first().map(|(side, _)| EndReason::fatal(*side, why)));
         }
         let reason = match (reason, failure) {
             // The first failure explains the later ones.
-            (reason @ EndReason::Fatal(_), _) | (reason, None) => reason,
-            (_, Some(why)) => EndReason::Fatal(why),
+            (reason @ EndReason::Fatal { .. }, _) | (reason, None) => reason,
+            (_, Some(failure)) => failure,
         };
         self.aggregator.close(timers::now(), reason, observer)
     }

@@ -98,6 +98,11 @@ impl TestPlan {
     pub fn opening(&self, start: Nanos) -> ControlEvent {
         ControlEvent::message(start, 2, polygraph_plan::table::table(&self.schedule))
     }
+
+    /// The side of this process; that of the robots if it runs both.
+    pub fn main_side(&self) -> Side {
+        if self.has_robots { Side::Client } else { Side::Server }
+    }
 }
 
 /// The phase that is running.

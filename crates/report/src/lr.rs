@@ -217,7 +217,7 @@ pub fn end_reason(reason: &EndReason) -> String {
         EndReason::ErrorGoal { phase } => format!("too many transactions failed in phase {phase}"),
         EndReason::Interrupted => "interrupted".into(),
         EndReason::Idle => "no traffic for the idle time-out".into(),
-        EndReason::Fatal(why) => format!("fatal: {why}"),
+        EndReason::Fatal { why, .. } => format!("fatal: {why}"),
         EndReason::NoEnd(why) => format!("the test would not end: {why}"),
     }
 }

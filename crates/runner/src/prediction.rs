@@ -149,7 +149,9 @@ impl PredictionInput<'_> {
             },
         )?;
         match outcome.reason {
-            EndReason::Fatal(why) | EndReason::NoEnd(why) => Err(Failure::data(anyhow::Error::msg(why))),
+            EndReason::Fatal { why, .. } | EndReason::NoEnd(why) => {
+                Err(Failure::data(anyhow::Error::msg(why)))
+            }
             // With `--fault` and the like, some transactions fail in the run as well.
             _ if failed == requests => {
                 Err(Failure::data(anyhow::Error::msg("every transaction fails in the simulation")))

@@ -129,7 +129,7 @@ fn run(test: Test, seed: u64, limit: Nanos) -> Result<Result<(u64, Vec<OfferedPh
             Err(format!("{failed} of {requests} requests fail without the device that the workload is for"))
         }
         EndReason::Finished => Ok((requests, phases)),
-        EndReason::Fatal(why) | EndReason::NoEnd(why) => Err(why),
+        EndReason::Fatal { why, .. } | EndReason::NoEnd(why) => Err(why),
         _ => Err("the simulation did not end in time".into()),
     })
 }

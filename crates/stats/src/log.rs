@@ -17,7 +17,7 @@ use crate::record::{EndReason, Header, Interval, Record};
 
 const SIGNATURE: &[u8] = b"polygraph log\n";
 /// Version of the record format. A reader accepts only logs of its own version.
-pub const VERSION: u8 = 7;
+pub const VERSION: u8 = 8;
 
 /// The formats of released versions (docs/log-formats.md).
 pub const RELEASED: &[(u8, &str)] = &[(4, "0.2.0"), (5, "0.3.0")];
@@ -395,6 +395,8 @@ pub(crate) mod tests {
             Record::Comment { at_ns: 3, level: 1, text: "text".into() },
             Record::ErrorSample { at_ns: 4, kind: ErrorKind::Reset, detail: "d".into(), facts: Vec::new() },
             Record::End { at_ns: 5, reason: EndReason::Finished, unfinished: 1 },
+            Record::End { at_ns: 5, reason: EndReason::NoEnd("why".into()), unfinished: 1 },
+            Record::End { at_ns: 5, reason: EndReason::fatal(Side::Server, "why"), unfinished: 1 },
             Record::Xacts { sample: "s".into(), xacts: vec![xact()] },
             Record::Stall(Stall { begin_ns: 1, end_ns: 2, loops: 1 }),
         ]
@@ -423,7 +425,7 @@ pub(crate) mod tests {
         let bytes = postcard::to_stdvec(&records).unwrap();
         assert_eq!(
             (VERSION, crc32fast::hash(&bytes)),
-            (7, 255_001_541),
+            (8, 1_194_102_209),
             "the encoding of log records has changed: if a field was added, removed or moved, raise VERSION in \
              crates/stats/src/log.rs, so that no program takes an old log for a new one; then put the version and \
              the new fingerprint here. (If only the test data changed, put only the new fingerprint here.)"

@@ -150,10 +150,32 @@ pub enum EndReason {
     Interrupted,
     /// No traffic for the idle time-out.
     Idle,
-    /// A problem outside the workload made it impossible to continue.
-    Fatal(String),
+    /// A process or an event loop could not continue.
+    Fatal {
+        /// The side it belongs to; `None` if every process is well, but the test cannot be run as it was started.
+        side: Option<Side>,
+        /// What happened, in one line.
+        why: String,
+    },
     /// The test would never end as it is planned.
     NoEnd(String),
+}
+
+impl EndReason {
+    /// A problem of a process or event loop of `side`.
+    pub fn fatal(side: Side, why: impl Into<String>) -> EndReason {
+        EndReason::Fatal { side: Some(side), why: why.into() }
+    }
+
+    /// The exit code of a process that runs one side without the other, and so knows only how its run ended
+    /// (docs/exit-codes.md).
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            EndReason::Finished | EndReason::Idle => 0,
+            EndReason::ErrorGoal { .. } | EndReason::Fatal { .. } | EndReason::NoEnd(_) => 1,
+            EndReason::Interrupted => 130,
+        }
+    }
 }
 
 /// A record of the log.

@@ -174,13 +174,16 @@ impl PhaseController {
         let since = agreement.waits_since.unwrap_or(Nanos::ZERO).max(agreement.awake);
         let lost = agreement.barrier.lost(waits, since, observed.now)?;
         agreement.lost = Some(lost);
-        let side = lost.side.map_or(String::new(), |side| format!("{} ", side.name()));
+        // A group that only others know is on our side, because processes hear only of the other side.
+        let side = lost.side.unwrap_or(self.plan.main_side());
         let silence = patience.map_or("too long".to_owned(), |seconds| format!("{seconds} s"));
         let name = &self.phase_of(current).name;
-        Some(EndReason::Fatal(format!(
-            "the {side}process {} has sent no status for {silence} while others waited for it at the end of a phase (here: {name})",
+        let why = format!(
+            "the {} process {} has sent no status for {silence} while others waited for it at the end of a phase (here: {name})",
+            side.name(),
             lost.group
-        )))
+        );
+        Some(EndReason::fatal(side, why))
     }
 
     /// How many seconds without a connection the servers stay after the end of the test, because robots of other
@@ -193,7 +196,7 @@ impl PhaseController {
             // A client that does not wait for others sends nothing after its last request.
             EndReason::Finished if !self.plan.schedule.phases.last()?.synchronize => idle,
             EndReason::Finished => Some(idle.unwrap_or(LINGER_SECONDS).min(LINGER_SECONDS)),
-            EndReason::Fatal(_) if self.agreement.lost.is_some() => {
+            EndReason::Fatal { .. } if self.agreement.lost.is_some() => {
                 Some(idle.unwrap_or(LINGER_SECONDS).min(LINGER_SECONDS))
             }
             _ => None,

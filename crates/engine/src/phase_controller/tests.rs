@@ -314,7 +314,9 @@ fn servers_stay_in_a_phase_for_as_long_as_clients_wait_for_another_server() {
 #[test]
 fn who_gives_no_sign_ends_the_test() {
     let lost = |controller: &PhaseController, timeline: &Timeline, side: &str| {
-        let Some(EndReason::Fatal(why)) = controller.ended() else { panic!("{:?}", controller.ended()) };
+        let Some(EndReason::Fatal { why, .. }) = controller.ended() else {
+            panic!("{:?}", controller.ended())
+        };
         let expected = format!("the {side} process {} has sent no status for 30 s", id(3));
         assert!(why.starts_with(&expected), "{why}");
         assert_eq!(timeline.phase_status().gone, Some(id(3)));

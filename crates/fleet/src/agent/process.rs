@@ -6,12 +6,12 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use polygraph_stats::{EndReason, LogReader, NextRecord, Record, Side};
+use polygraph_stats::{LogReader, NextRecord, Record, Side};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
 use super::console::Console;
-use crate::protocol::{FAILED, INTERRUPTED, ProcessStage, SideState};
+use crate::protocol::{ProcessStage, SideState};
 
 /// What servers print when they accept connections.
 const LISTENING: &str = "listening at";
@@ -98,11 +98,7 @@ fn code_by_log(log: &Path) -> Option<i32> {
             NextRecord::Unknown => continue,
             NextRecord::End | NextRecord::Damaged { .. } => return None,
         };
-        return Some(match reason {
-            EndReason::Finished | EndReason::Idle => 0,
-            EndReason::ErrorGoal { .. } | EndReason::Fatal(_) | EndReason::NoEnd(_) => FAILED,
-            EndReason::Interrupted => INTERRUPTED,
-        });
+        return Some(i32::from(reason.exit_code()));
     }
 }
 

@@ -24,6 +24,24 @@ pub(super) fn interrupted(facts: &RunFacts, found: &mut Findings) {
     facts.server.iter().flat_map(|side| &side.processes).for_each(|process| server(process, needed_s, found));
 }
 
+/// Who made it impossible to continue, which a process of the other side may have seen, and how.
+fn could_not_continue(process: &ProcessFacts) -> Option<(LimitingParty, String)> {
+    Some(match process.end.as_ref()? {
+        EndReason::Fatal { side: Some(side), why } => {
+            (LimitingParty::from(*side), format!("the {} could not continue: {why}", side.name()))
+        }
+        EndReason::Fatal { side: None, why } => {
+            (LimitingParty::Test, format!("the test did not begin: {why}"))
+        }
+        EndReason::NoEnd(why) => {
+            (LimitingParty::Test, format!("as it is planned, the test would not end: {why}"))
+        }
+        EndReason::Finished | EndReason::ErrorGoal { .. } | EndReason::Interrupted | EndReason::Idle => {
+            return None;
+        }
+    })
+}
+
 fn client(process: &ProcessFacts, found: &mut Findings) {
     for missing in &process.missing {
         found.invalid("interrupted", LimitingParty::Client, format!("the record is incomplete: {missing}"));
@@ -32,22 +50,13 @@ fn client(process: &ProcessFacts, found: &mut Findings) {
         Some(EndReason::Interrupted) => {
             (LimitingParty::Test, format!("the client was interrupted {:.1} s into the run", process.last_s))
         }
-        Some(EndReason::NoEnd(why)) => {
-            (LimitingParty::Test, format!("as it is planned, the test would not end: {why}"))
-        }
-        // A worker process of either side ends the run, and so does a process that others wait for.
-        Some(EndReason::Fatal(why))
-            if why.contains(" of the server ") || why.starts_with("the server process ") =>
-        {
-            (LimitingParty::Server, format!("the server could not continue: {why}"))
-        }
-        Some(EndReason::Fatal(why)) => {
-            (LimitingParty::Client, format!("the client could not continue: {why}"))
-        }
         Some(EndReason::Idle) => {
             (LimitingParty::Client, "the client ended because there was no more traffic".to_owned())
         }
-        Some(EndReason::Finished | EndReason::ErrorGoal { .. }) | None => return,
+        _ => match could_not_continue(process) {
+            Some(found) => found,
+            None => return,
+        },
     };
     found.invalid("interrupted", party, text);
 }
@@ -62,22 +71,11 @@ fn server(process: &ProcessFacts, needed_s: f64, found: &mut Findings) {
             found.invalid("interrupted", LimitingParty::Server, text);
         }
     }
+    if let Some((party, text)) = could_not_continue(process) {
+        return found.invalid("interrupted", party, text);
+    }
     let early = format!("{:.1} s into the run; the measurement ended at {needed_s:.1} s", process.last_s);
     match &process.end {
-        Some(EndReason::Fatal(why)) if why.starts_with("the client process ") => {
-            found.invalid(
-                "interrupted",
-                LimitingParty::Client,
-                format!("the client could not continue: {why}"),
-            );
-        }
-        Some(EndReason::Fatal(why)) => {
-            found.invalid(
-                "interrupted",
-                LimitingParty::Server,
-                format!("the server could not continue: {why}"),
-            );
-        }
         Some(EndReason::Interrupted) if !lived => {
             found.invalid(
                 "interrupted",

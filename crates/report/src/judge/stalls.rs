@@ -1,7 +1,7 @@
 //! Whether a process of the bench stalled: it was stopped, swapped out or starved of processor time. Whatever waited for it,
 //! waited for the bench and not for the device.
 
-use polygraph_stats::{EndReason, Side};
+use polygraph_stats::EndReason;
 
 use super::{Findings, LimitingParty};
 use crate::facts::{PhaseFacts, ProcessFacts, RunFacts, SideFacts};
@@ -68,17 +68,10 @@ pub(super) fn stalls(facts: &RunFacts, found: &mut Findings) {
             100.0 * worst.sum_s / whole_s
         );
         if worst.is_too_long(whole_s) {
-            found.invalid("stalls", party(side.side), text);
+            found.invalid("stalls", side.side.into(), text);
         } else if worst.sum_s > TOLD_S {
             found.warn("stalls", text);
         }
-    }
-}
-
-fn party(side: Side) -> LimitingParty {
-    match side {
-        Side::Client => LimitingParty::Client,
-        Side::Server => LimitingParty::Server,
     }
 }
 

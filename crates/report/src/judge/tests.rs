@@ -106,8 +106,32 @@ fn one_side_only() {
 fn interrupted_client() {
     let run = Run { end: Some(EndReason::Interrupted), stop_at: Some(20.0), ..Run::default() };
     check(&run, VerdictOutcome::Invalid, &["interrupted", "phase"]);
-    let run = Run { end: Some(EndReason::Fatal("no memory".into())), stop_at: Some(35.0), ..Run::default() };
+    let run =
+        Run { end: Some(EndReason::fatal(Side::Client, "no memory")), stop_at: Some(35.0), ..Run::default() };
     check_logs(&[run.client()], VerdictOutcome::Invalid, &["interrupted", "(one side)"]);
+}
+
+/// Processes of one side see that the other cannot continue, and their logs may be the only ones.
+#[test]
+fn whoever_could_not_continue_is_named() {
+    for (log, broken, expected) in [
+        (Side::Client, Some(Side::Client), LimitingParty::Client),
+        (Side::Client, Some(Side::Server), LimitingParty::Server),
+        (Side::Server, Some(Side::Client), LimitingParty::Client),
+        (Side::Server, Some(Side::Server), LimitingParty::Server),
+        (Side::Client, None, LimitingParty::Test),
+        (Side::Server, None, LimitingParty::Test),
+    ] {
+        let end = Some(EndReason::Fatal { side: broken, why: "lost".into() });
+        let [client, server] = [Side::Client, Side::Server].map(|side| match side == log {
+            true => Run { end: end.clone(), ..Run::default() },
+            false => Run::default(),
+        });
+        let verdict = fold(&[client.client(), server.server()]).unwrap().verdict;
+        assert_eq!(verdict.outcome, VerdictOutcome::Invalid, "{verdict:#?}");
+        let parties: Vec<_> = verdict.findings.iter().map(|finding| (finding.rule, finding.party)).collect();
+        assert_eq!(parties, [("interrupted", Some(expected))], "the log of the {}", log.name());
+    }
 }
 
 #[test]

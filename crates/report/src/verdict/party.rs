@@ -1,5 +1,7 @@
 //! Who can be the limit of a run.
 
+use polygraph_stats::Side;
+
 /// Who was the limit of a run that is not VALID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LimitingParty {
@@ -19,6 +21,15 @@ pub enum LimitingParty {
     Network,
     /// The test as it was planned or carried out: too short, stopped by its user, or without content to verify.
     Test,
+}
+
+impl From<Side> for LimitingParty {
+    fn from(side: Side) -> LimitingParty {
+        match side {
+            Side::Client => LimitingParty::Client,
+            Side::Server => LimitingParty::Server,
+        }
+    }
 }
 
 impl LimitingParty {
