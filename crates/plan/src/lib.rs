@@ -13,6 +13,7 @@
 //! * [`bench_needs`]: how many hosts a workload needs, and the addresses of each of them.
 //! * [`accounts`]: the accounts that robots log in with.
 //! * [`predict`]: what load a workload offers, and what the hosts need for it.
+//! * [`without_effect`]: settings that nothing reads.
 //!
 //! # Decisions
 //!
@@ -41,6 +42,7 @@ pub mod script;
 pub mod table;
 pub mod test;
 pub mod values;
+pub mod without_effect;
 
 pub use bench_needs::{BenchNeeds, HostNeeds};
 pub use division::{Division, DivisionError, HostShare, SideShare, TestHost, divide};

@@ -20,6 +20,7 @@ use polygraph_pgl::{Code, Diagnostic, Workload};
 use serde::Serialize;
 
 pub use crate::factor::Factor;
+use crate::without_effect::settings_without_effect;
 pub use phases::PhasePrediction;
 pub use scaled::scaled;
 pub(crate) use traffic::direct;
@@ -149,9 +150,9 @@ fn above_peak(rate: f64, peak: f64, plan: &Prediction) -> bool {
     rate > peak * 1.1 && rate - peak > rounded_up * rate / robots
 }
 
-/// Warnings about a prediction: what hosts, ports and networks cannot do.
+/// Warnings about a workload and its prediction: settings without effect, and what hosts, ports and networks cannot do.
 pub fn warnings(workload: &Workload, plan: &Prediction) -> Vec<Diagnostic> {
-    let mut found = Vec::new();
+    let mut found = settings_without_effect(workload);
     let hosts = plan.robots.hosts.len().max(1) as f64;
     let bench = workload.bench.as_ref();
     let client = bench.and_then(|bench| bench.client_side.as_deref());

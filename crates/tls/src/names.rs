@@ -90,6 +90,11 @@ pub fn cipher_name(code: u16) -> Option<&'static str> {
     name_of(CIPHERS, code)
 }
 
+/// Whether a cipher suite is one of TLS 1.3, which are none of earlier versions (RFC 8446, appendix B.4).
+pub fn is_tls13_cipher(code: u16) -> bool {
+    code >> 8 == 0x13
+}
+
 /// The name of a group; `None` if it is not supported.
 pub fn group_name(code: u16) -> Option<&'static str> {
     name_of(GROUPS, code)
@@ -218,5 +223,6 @@ mod tests {
         assert_eq!((group("P-256"), group_name(0x17)), (Ok(0x0017), Some("secp256r1")));
         assert_eq!(versions("any").unwrap(), Version::ALL);
         assert_eq!(alert_name(48), Some("unknown_ca"));
+        assert_eq!(CIPHERS.iter().filter(|entry| is_tls13_cipher(entry.code)).count(), 3);
     }
 }

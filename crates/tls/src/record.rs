@@ -14,6 +14,8 @@ pub const HEADER: usize = 5;
 pub const MAX_PLAINTEXT: usize = 16_384;
 /// The most bytes behind the header, in all versions.
 const MAX_PAYLOAD: usize = MAX_PLAINTEXT + 2048;
+/// Once so many encrypted bytes wait to be sent, nothing more is encrypted.
+pub const MOST_UNSENT: usize = 64 * 1024;
 /// Size of the tag of all ciphers.
 const TAG: usize = 16;
 /// Size of the part of the nonce that records with AES-GCM carry in TLS 1.2 (RFC 5288, section 3).

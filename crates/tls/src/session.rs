@@ -12,13 +12,11 @@ use crate::failure::{FailureKind, TlsFailure};
 use crate::handshake::{Handshake, HandshakeKind};
 use crate::library::{Given, Library};
 use crate::names::Version;
-use crate::record::{self, MAX_PLAINTEXT};
+use crate::record::{self, MAX_PLAINTEXT, MOST_UNSENT};
 use crate::staple::Staple;
 use crate::traffic::{Opened, Traffic};
 use crate::verify;
 
-/// Once so many encrypted bytes wait to be sent, nothing more is encrypted.
-const MOST_UNSENT: usize = 64 * 1024;
 /// The most bytes of an incomplete handshake that are kept.
 const MOST_UNFINISHED: usize = 256 * 1024;
 

@@ -12,6 +12,7 @@ use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig, ServerCon
 
 use crate::failure::{FailureKind, TlsFailure};
 use crate::library::Library;
+use crate::record::{self, MOST_UNSENT, RecordKey};
 use crate::session::Session;
 use crate::settings::KeyKind;
 use crate::verify::PeerVerifier;
@@ -215,4 +216,62 @@ fn messages_without_end_are_a_failure() {
     let passed = (0..1000).take_while(|_| update().is_ok()).count();
     assert!((20..100).contains(&passed), "{passed}");
     assert!(pair.session.work().is_err_and(|failure| failure.kind == FailureKind::Protocol));
+}
+
+/// Number of records in `bytes`.
+fn count_records(mut bytes: &[u8]) -> usize {
+    let mut count = 0;
+    while let Some(size) = record::size(bytes).unwrap() {
+        (bytes, count) = (&bytes[size..], count + 1);
+    }
+    count
+}
+
+#[test]
+fn one_new_key_answers_all_requests_of_a_peer_that_does_not_read() {
+    let suites = aws_lc_rs::ALL_CIPHER_SUITES.iter().filter(|suite| suite.tls13().is_some());
+    for (&suite, is_client) in suites.flat_map(|suite| [(suite, true), (suite, false)]) {
+        let mut pair = Pair::new(suite, is_client, 100_000);
+        for _ in 0..50 {
+            for _ in 0..20 {
+                pair.peer.refresh_traffic_keys().unwrap();
+            }
+            // Without data in between, so many messages would be a failure.
+            pair.peer.writer().write_all(b"data").unwrap();
+            let flood = pair.take_of_peer();
+            pair.arrive(&flood).unwrap();
+        }
+        assert_eq!(pair.session.outgoing().len(), 0, "{suite:?} {is_client}");
+        for records in [2, 1] {
+            pair.session.write(&[IoSlice::new(b"x")], 0).unwrap();
+            assert_eq!(count_records(pair.session.outgoing()), records, "the answer precedes the next data");
+            pair.pass().unwrap();
+        }
+        assert_eq!(pair.of_peer, b"xx");
+        pair.exchange(20_000);
+    }
+}
+
+#[test]
+fn refused_renegotiations_of_a_peer_that_does_not_read_take_little_memory() {
+    let suite = *aws_lc_rs::ALL_CIPHER_SUITES.iter().find(|suite| suite.tls13().is_none()).unwrap();
+    // The types of HelloRequest and ClientHello.
+    for (is_client, kind) in [(true, 0), (false, 1)] {
+        let Pair { mut session, peer, .. } = Pair::new(suite, is_client, 100_000);
+        let secrets = peer.dangerous_extract_secrets().unwrap();
+        let (number, keys) = secrets.tx;
+        let mut key = RecordKey::new(suite.version().version, number, &keys).unwrap();
+        for _ in 0..100 {
+            let mut flood = Vec::new();
+            for _ in 0..30 {
+                let message = [kind, 0, 0, 0];
+                key.seal(record::kind::HANDSHAKE, std::iter::once(&message[..]), &mut flood).unwrap();
+            }
+            key.seal(record::kind::DATA, std::iter::once(&b"data"[..]), &mut flood).unwrap();
+            session.receive(&flood).unwrap();
+            assert!(session.read(|data| assert_eq!(data, b"data")).is_some());
+        }
+        let refusals = session.outgoing().len();
+        assert!((MOST_UNSENT..MOST_UNSENT + 100).contains(&refusals), "{refusals} bytes");
+    }
 }

@@ -3,7 +3,7 @@
 use polygraph_traffic::Selector;
 use serde::{Deserialize, Serialize};
 
-use crate::names::Version;
+use crate::names::{Version, is_tls13_cipher};
 
 /// A certificate chain and the private key of its first certificate, both in DER.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,6 +81,22 @@ pub struct TlsOffer {
     pub groups: Vec<u16>,
     /// Protocols of applications, the preferred ones first (RFC 7301). Empty: the extension is not used.
     pub alpn: Vec<String>,
+}
+
+impl TlsOffer {
+    /// The field of a `SslWrap` that keeps some or all agents from using TLS 1.3, if there is one.
+    pub fn field_without_tls13(&self) -> Option<&'static str> {
+        let allows = |versions: &Vec<Version>| versions.is_empty() || versions.contains(&Version::Tls13);
+        let fits =
+            |ciphers: &Vec<u16>| ciphers.is_empty() || ciphers.iter().any(|code| is_tls13_cipher(*code));
+        if !self.versions.items().iter().all(allows) {
+            Some("protocols")
+        } else if !self.ciphers.items().iter().all(fits) {
+            Some("ciphers")
+        } else {
+            None
+        }
+    }
 }
 
 /// The settings of robots for one kind of peer: a `SslWrap` of a `Robot`.

@@ -11,7 +11,7 @@ use rustls::server::ServerConnectionData;
 use rustls::{AlertDescription, ContentType, Error, ExtractedSecrets, HandshakeType};
 use rustls::{InvalidMessage, PeerMisbehaved, ProtocolVersion};
 
-use crate::record::{RecordKey, kind};
+use crate::record::{MOST_UNSENT, RecordKey, kind};
 
 /// The most records without data, and messages in them, in a row. Servers send some tickets; more have no purpose.
 const MOST_SILENT: u32 = 64;
@@ -78,6 +78,8 @@ pub struct Traffic {
     message: Vec<u8>,
     /// Number of records without data since the last data.
     silent: u32,
+    /// Whether the peer has asked for another key of this side.
+    update_due: bool,
 }
 
 impl Traffic {
@@ -95,6 +97,7 @@ impl Traffic {
             source,
             message: Vec::new(),
             silent: 0,
+            update_due: false,
         })
     }
 
@@ -103,7 +106,7 @@ impl Traffic {
     /// # Errors
     /// If the cryptographic library refuses.
     pub fn seal<'a>(&mut self, data: impl Iterator<Item = &'a [u8]>, out: &mut Vec<u8>) -> Result<(), Error> {
-        if self.outgoing.is_used_up() {
+        if self.update_due || self.outgoing.is_used_up() {
             self.update_outgoing(out)?;
         }
         self.outgoing.seal(kind::DATA, data, out)
@@ -204,10 +207,13 @@ impl Traffic {
     fn take_message(&mut self, kind: u8, body: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
         match (self.tls13, kind, &mut self.source) {
             (true, message::NEW_SESSION_TICKET, KeySource::Client(of)) => of.handle_new_session_ticket(body),
-            (true, message::KEY_UPDATE, _) => self.update_incoming(body, out),
+            (true, message::KEY_UPDATE, _) => self.update_incoming(body),
             (false, message::HELLO_REQUEST, KeySource::Client(_))
             | (false, message::CLIENT_HELLO, KeySource::Server(_)) => {
-                self.send_alert([alert::WARNING, alert::NO_RENEGOTIATION], out);
+                // A peer that asks without end may not read, so that its answers would take more and more memory.
+                if out.len() < MOST_UNSENT {
+                    self.send_alert([alert::WARNING, alert::NO_RENEGOTIATION], out);
+                }
                 Ok(())
             }
             _ => Err(Error::InappropriateHandshakeMessage {
@@ -217,8 +223,9 @@ impl Traffic {
         }
     }
 
-    /// The peer changes its key (RFC 8446, section 4.6.3), and may ask this side to do the same.
-    fn update_incoming(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
+    /// The peer changes its key (RFC 8446, section 4.6.3), and may ask this side to do the same. The answer is due before the next data,
+    /// and one answers all requests until then, so a peer that asks without end and reads nothing takes no memory.
+    fn update_incoming(&mut self, body: &[u8]) -> Result<(), Error> {
         if !self.message.is_empty() {
             return Err(PeerMisbehaved::KeyEpochWithPendingFragment.into());
         }
@@ -228,7 +235,8 @@ impl Traffic {
             KeySource::Server(of) => of.update_rx_secret()?,
         };
         self.incoming = RecordKey::new(ProtocolVersion::TLSv1_3, number, &secrets)?;
-        if request == 1 { self.update_outgoing(out) } else { Ok(()) }
+        self.update_due |= request == 1;
+        Ok(())
     }
 
     /// Changes the key of this side.
@@ -240,6 +248,7 @@ impl Traffic {
             KeySource::Server(of) => of.update_tx_secret()?,
         };
         self.outgoing = RecordKey::new(ProtocolVersion::TLSv1_3, number, &secrets)?;
+        self.update_due = false;
         Ok(())
     }
 }

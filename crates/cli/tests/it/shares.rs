@@ -85,7 +85,7 @@ fn a_share_that_does_not_exist_and_a_start_that_has_passed_are_refused() {
     let done = sandbox.polygraph(&late);
     assert_eq!(done.code(), Some(1), "{done:?}");
     assert!(done.out.contains("the common start was missed"), "{done:?}");
-    // No process is to blame for the time that it was told.
+    // No process is to blame for a time that has passed.
     let late = "client --config shared.pg --only_addrs 127.103.1.4 --log late.log --preflight no --start_at @978307200";
     let done = sandbox.polygraph(late);
     assert_eq!(done.code(), Some(1), "{done:?}");

@@ -44,6 +44,7 @@ use polygraph_traffic::{Catalog, Distr, Seed, Selector};
 
 use crate::bench_needs::BenchNeeds;
 use crate::test::{Test, TestShare};
+use crate::without_effect::settings_without_effect;
 
 /// Why a workload cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -284,6 +285,9 @@ fn rest(workload: &Workload, found: &mut Lowering<'_>) {
     let machines = bench.and_then(|bench| Some(bench.client_side.as_ref()?.hosts.len())).unwrap_or(0);
     if machines > 1 {
         found.note(format!("the bench has {machines} client machines: a process runs the robots of all whose addresses its host has"));
+    }
+    for finding in settings_without_effect(workload) {
+        found.note(format!("{}; {}", finding.message, finding.help.join("; ")));
     }
 }
 

@@ -66,7 +66,7 @@ pub fn profile(
     let addresses: Vec<IpAddr> = robot.agent.addresses.0.iter().filter_map(|addr| addr.host.ip()).collect();
     let foreign = robot.interests.prob("foreign");
     let secure_proxies = secure_proxies(&proxies, workload);
-    let tls = tls::of_robot(&robot.agent, workload, found);
+    let tls = tls::of_robot(robot, workload, found);
     let trace = trace(robot, found);
     foreign_schemes(&trace, &proxies, !tls.is_empty(), found);
     let needs_tls = !secure_proxies.is_empty() || origins.iter().any(|&(server, _)| visible.has_tls(server));

@@ -33,6 +33,7 @@ use crate::SamplePlan;
 use crate::offered::offered_dhr;
 use crate::rptmstat::Rptmstat;
 use crate::test::Test;
+use crate::without_effect::settings_without_effect;
 
 mod access;
 mod servers;
@@ -545,6 +546,105 @@ fn what_changes_nothing_on_the_wire_is_noted() {
 }
 
 #[test]
+fn settings_that_nothing_reads_are_noted() {
+    const ROBOTS: &str = "R.ssl_wraps = [ W ];";
+    const SERVERS: &str = "S.ssl_wraps = [ W ]; SslWrap V; R.ssl_wraps = [ V ];";
+    const BOTH: &str = "S.ssl_wraps = [ W ]; R.ssl_wraps = [ W ];";
+    const HTTP2: &str = "R.http_versions = [ \"2\" ];";
+    let early = "early_data = yes;";
+    let keys = "key_types = [ \"Ed25519\" ];";
+    let sizes = "rsa_key_sizes = [ 3072bit ];";
+    let group = "sharing_group = \"g\";";
+    let resumption = "session_resumption = 50%;";
+    let files = "certificates = [ \"a.pem\" ];";
+    let pipeline = "R.pipeline_depth = const(4.0);";
+    let proxy = "Proxy X = { addresses = [ '10.0.0.9:443' ]; ssl_wraps = [ W ]; }; use(X); R.http_proxies = [ '10.0.0.9:443' ];";
+    for (wrap, users, more, wanted) in [
+        ("", ROBOTS, pipeline, ""),
+        ("", BOTH, "R.http_versions = [ \"2\", \"3\" ];", ""),
+        ("", BOTH, &*format!("{pipeline} {HTTP2}"), "`pipeline_depth` of the robots r has no effect"),
+        (
+            "",
+            BOTH,
+            &format!("{pipeline} R.http_versions = [ \"3\", \"2\", \"1.1\": 0% ];"),
+            "`pipeline_depth`",
+        ),
+        ("", BOTH, &format!("{pipeline} R.http_versions = [ \"2\", \"1.0\": 1% ];"), ""),
+        (early, ROBOTS, "", ""),
+        (
+            early,
+            ROBOTS,
+            HTTP2,
+            "`early_data` in the `ssl_wraps` of r has no effect: robots that speak only HTTP/2",
+        ),
+        (early, ROBOTS, "R.http_versions = [ \"2\", \"3\" ];", ""),
+        (early, ROBOTS, &format!("{HTTP2} R.follow_alt_svc = true;"), ""),
+        (early, ROBOTS, &format!("{HTTP2} {proxy}"), ""),
+        (early, BOTH, HTTP2, ""),
+        // Other robots with the same wrap read it.
+        (early, ROBOTS, &format!("Robot Q = R; use(Q); {HTTP2}"), ""),
+        (
+            early,
+            ROBOTS,
+            &format!("{HTTP2} Robot Q = R; Q.kind = \"q\"; use(Q);"),
+            "`early_data` in the `ssl_wraps` of q, r",
+        ),
+        (keys, BOTH, "", ""),
+        (keys, SERVERS, "", ""),
+        (keys, ROBOTS, "", "`key_types` in the `ssl_wraps` of r has no effect: only servers generate keys"),
+        (keys, ROBOTS, proxy, "`key_types` in the `ssl_wraps` of r has no effect"),
+        (sizes, ROBOTS, "", "`rsa_key_sizes` in the `ssl_wraps` of r has no effect: only servers"),
+        (group, ROBOTS, "", "`sharing_group` in the `ssl_wraps` of r has no effect: only servers"),
+        (
+            &format!("{keys} {sizes}"),
+            BOTH,
+            "",
+            "`rsa_key_sizes` in the `ssl_wraps` of r, s has no effect: no key of `key_types`",
+        ),
+        (&format!("key_types = [ \"Ed25519\", \"RSA\" ]; {sizes} {group}"), SERVERS, "", ""),
+        (
+            &format!("{files} {group}"),
+            SERVERS,
+            "",
+            "`sharing_group` in the `ssl_wraps` of s has no effect: servers with",
+        ),
+        (files, BOTH, "", ""),
+        (resumption, SERVERS, "", "`session_resumption` in the `ssl_wraps` of s has no effect: only robots"),
+        (resumption, ROBOTS, "", ""),
+        (resumption, BOTH, "", ""),
+        // Values that are the default say nothing, and neither do settings of unused wraps.
+        (
+            "session_resumption = 0%; early_data = no; key_types = [ \"RSA\" ]; rsa_key_sizes = [ 2048bit ];",
+            ROBOTS,
+            HTTP2,
+            "",
+        ),
+        (&format!("{early} {keys} {group} {resumption}"), "", HTTP2, ""),
+    ] {
+        let text = format!("SslWrap W = {{ {wrap} }}; {users} {more}");
+        let workload = workload(&program(&text));
+        let found = settings_without_effect(&workload);
+        assert_eq!(found.len(), usize::from(!wanted.is_empty()), "{text}: {found:?}");
+        assert_eq!(crate::predict::warnings(&workload, &crate::predict::predict(&workload)), found, "{text}");
+        let notes =
+            lower(&workload, "test", Seed(1), &Fake).unwrap_or_else(|all| panic!("{text}: {all:?}")).notes;
+        for finding in found {
+            assert!(
+                finding.message.contains(wanted) && finding.message.contains(" has no effect: "),
+                "{finding:?}"
+            );
+            assert_eq!(finding.severity, polygraph_pgl::Severity::Warning);
+            let [help] = &finding.help[..] else { panic!("{finding:?}") };
+            assert!(notes.contains(&format!("{}; {help}", finding.message)), "{text}: {notes:?}");
+        }
+        assert!(
+            !wanted.is_empty() || !notes.iter().any(|note| note.contains("no effect")),
+            "{text}: {notes:?}"
+        );
+    }
+}
+
+#[test]
 fn offered_hit_ratios() {
     let repeat = "R.recurrence = 50%; R.pop_model.pop_distr = popUnif();";
     let page = "Content I = C; I = { kind = \"i\"; cachable = 40%; }; C = { may_contain = [ I ]; embedded_obj_cnt = const(3); }; \
@@ -641,6 +741,7 @@ fn the_standard_workloads_can_be_run_on_one_machine() {
         let compilation = compile(path.to_str().unwrap(), &DiskLoader, &options);
         assert_eq!(compilation.render(Style::Plain), "", "{file}");
         let workload = compilation.workload.unwrap();
+        assert_eq!(settings_without_effect(&workload), [], "{file}");
         let test = lower(&workload, file, Seed(1), &Fake).unwrap_or_else(|all| panic!("{file}: {all:?}"));
         assert!(test.robot_count() > 0 && !test.field.servers.is_empty(), "{file}");
         let mut machine = test.servers.iter().flat_map(|servers| &servers.sites).map(|site| site.listen.ip());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use polygraph_pgl::Workload;
-use polygraph_pgl::types::{Agent, SslWrap};
+use polygraph_pgl::types::{Agent, Robot, SslWrap};
 use polygraph_stats::HttpVersion;
 use polygraph_tls::names;
 use polygraph_tls::pem::PemFile;
@@ -16,6 +16,8 @@ use super::{Environment, LowerError, Lowering};
 const EARLY_SESSIONS: usize = 10_000;
 /// Maximum number of bytes of early data; requests without a body have far fewer.
 const EARLY_BYTES: u32 = 16 * 1024;
+/// What makes agents speak HTTP/3.
+const THREE: &str = "\"3\" of `http_versions`";
 
 /// The settings of robots and servers with a `SslWrap` that sets no field. Servers also accept HTTP/2.
 ///
@@ -43,12 +45,37 @@ fn check(agent: &Agent, found: &mut Lowering<'_>) {
     }
 }
 
+/// Checks that agents which speak HTTP/3 can do so: QUIC needs TLS 1.3 (RFC 9001, section 4.2). `who` does what needs it, unless
+/// the user leaves out `cause`.
+fn check_http3<'a>(
+    offers: impl IntoIterator<Item = &'a TlsOffer>,
+    (who, cause): (&str, &str),
+    found: &mut Lowering<'_>,
+) {
+    for field in offers.into_iter().filter_map(TlsOffer::field_without_tls13) {
+        let (has, remedy) = match field {
+            "protocols" => ("\"TLSv1.2\"", "write \"any\" or \"TLSv1.3\" instead"),
+            _ => ("a list without ciphers of TLS 1.3", "add TLS_AES_128_GCM_SHA256 to it"),
+        };
+        found.wrong(format!(
+            "{who}, which needs TLS 1.3, but `{field}` of their `ssl_wraps` has {has}: {remedy}, or leave out {cause}"
+        ));
+    }
+}
+
 /// The settings of a robot; empty without TLS.
-pub fn of_robot(agent: &Agent, workload: &Workload, found: &mut Lowering<'_>) -> Selector<Arc<ClientTls>> {
-    check(agent, found);
+pub fn of_robot(robot: &Robot, workload: &Workload, found: &mut Lowering<'_>) -> Selector<Arc<ClientTls>> {
+    check(&robot.agent, found);
     let all: Vec<_> =
-        wraps(agent, workload).map(|(wrap, prob)| (Arc::new(client(wrap, found)), prob)).collect();
-    Selector::weighted(all)
+        wraps(&robot.agent, workload).map(|(wrap, prob)| (Arc::new(client(wrap, found)), prob)).collect();
+    let tls = Selector::weighted(all);
+    let offers = tls.items().iter().map(|settings| &settings.offer);
+    if super::versions(&robot.agent).items().contains(&HttpVersion::Http3) {
+        check_http3(offers, ("robots speak HTTP/3", THREE), found);
+    } else if robot.follow_alt_svc {
+        check_http3(offers, ("robots follow Alt-Svc to HTTP/3", "`follow_alt_svc`"), found);
+    }
+    tls
 }
 
 /// The settings of a server; empty without TLS.
@@ -67,7 +94,15 @@ pub fn of_server(
         }
         (Arc::new(settings), prob)
     };
-    Selector::weighted(wraps(agent, workload).map(server).collect::<Vec<_>>())
+    let tls = Selector::weighted(wraps(agent, workload).map(server).collect::<Vec<_>>());
+    if super::versions(agent).items().contains(&HttpVersion::Http3) {
+        check_http3(
+            tls.items().iter().map(|settings| &settings.offer),
+            ("servers speak HTTP/3", THREE),
+            found,
+        );
+    }
+    tls
 }
 
 /// The application protocols of a server that speaks HTTP/2; others do not use the extension.

@@ -103,6 +103,66 @@ fn contradictory_tls_is_refused() {
 }
 
 #[test]
+fn http3_needs_tls13() {
+    const OLD: &str = "protocols = [ \"TLSv1.2\" ];";
+    const OLD_CIPHERS: &str = "ciphers = [ \"ECDHE-RSA-AES128-GCM-SHA256\" ];";
+    const BOTH: &str = "S.ssl_wraps = [ V ]; R.ssl_wraps = [ W ];";
+    const ROBOTS: &str = "R.http_versions = [ \"3\" ];";
+    const SERVERS: &str = "S.http_versions = [ \"1.1\", \"3\" ];";
+    const FOLLOW: &str = "R.follow_alt_svc = true;";
+    let obstacles = |robot: &str, server: &str, more: &str| {
+        let text = format!("SslWrap W = {{ {robot} }}; SslWrap V = {{ {server} }}; {BOTH} {more}");
+        let all = lower(&workload(&program(&text)), "test", Seed(1), &Fake).err().unwrap_or_default();
+        all.iter().map(LowerError::to_string).collect::<Vec<_>>()
+    };
+    let three = "leave out \"3\" of `http_versions`";
+    let any = "`protocols` of their `ssl_wraps` has \"TLSv1.2\": write \"any\" or \"TLSv1.3\" instead, or";
+    let cipher = "`ciphers` of their `ssl_wraps` has a list without ciphers of TLS 1.3: add TLS_AES_128_GCM_SHA256 to it, or";
+    let mixed = "protocols = [ \"TLSv1.3\": 99%, \"TLSv1.2\" ];";
+    let mixed_ciphers = "ciphers = [ \"ALL\", \"ECDHE-RSA-AES128-GCM-SHA256\" ];";
+    for (robot, server, more, wanted) in [
+        (OLD, "", ROBOTS, format!("robots speak HTTP/3, which needs TLS 1.3, but {any} {three}")),
+        (mixed, "", ROBOTS, format!("robots speak HTTP/3, which needs TLS 1.3, but {any} {three}")),
+        (OLD_CIPHERS, "", ROBOTS, format!("robots speak HTTP/3, which needs TLS 1.3, but {cipher} {three}")),
+        (
+            mixed_ciphers,
+            "",
+            ROBOTS,
+            format!("robots speak HTTP/3, which needs TLS 1.3, but {cipher} {three}"),
+        ),
+        ("", OLD, SERVERS, format!("servers speak HTTP/3, which needs TLS 1.3, but {any} {three}")),
+        (
+            "",
+            OLD_CIPHERS,
+            SERVERS,
+            format!("servers speak HTTP/3, which needs TLS 1.3, but {cipher} {three}"),
+        ),
+        (
+            OLD,
+            "",
+            FOLLOW,
+            format!(
+                "robots follow Alt-Svc to HTTP/3, which needs TLS 1.3, but {any} leave out `follow_alt_svc`"
+            ),
+        ),
+    ] {
+        assert_eq!(obstacles(robot, server, more), [wanted], "{robot} {server} {more}");
+    }
+    let fits = "protocols = [ \"TLSv1.3\", \"any\" ]; \
+                ciphers = [ \"ECDHE-RSA-AES128-GCM-SHA256:TLS_AES_256_GCM_SHA384\", \"ALL\" ];";
+    for (robot, server, more) in [
+        (fits, fits, &*format!("{ROBOTS} {SERVERS}")),
+        (fits, fits, &format!("{FOLLOW} {SERVERS}")),
+        // The other side, and other versions of HTTP.
+        (OLD, "", SERVERS),
+        ("", OLD, ROBOTS),
+        (OLD, OLD_CIPHERS, ""),
+    ] {
+        assert_eq!(obstacles(robot, server, more), [""; 0], "{robot} {server} {more}");
+    }
+}
+
+#[test]
 fn foreign_urls_must_be_possible() {
     let foreign = |trace: &str, more: &str| {
         let text = program(&format!(
