@@ -1,6 +1,7 @@
 //! The client's side of an HTTP/2 connection.
 
 use std::fmt;
+use std::io;
 use std::rc::Rc;
 
 use polygraph_link::{Conn, Link};
@@ -83,8 +84,16 @@ impl ClientConnection {
         Some(match self.session.connection.borrow().end()? {
             End::Closed => ClientEnd::Closed,
             End::Fault(fault) => ClientEnd::Failed(Some(fault.kind), fault.to_string()),
-            End::Io(_, text) => ClientEnd::Failed(None, text.clone()),
+            End::Io(failure) => ClientEnd::Failed(None, failure.to_string()),
         })
+    }
+
+    /// The error of the connection below with which it ended, if it did.
+    pub fn failure(&self) -> Option<io::Error> {
+        match self.session.connection.borrow().end()? {
+            End::Io(failure) => Some(failure.clone().into()),
+            End::Closed | End::Fault(_) => None,
+        }
     }
 
     /// Whether the server has announced the end of the connection.

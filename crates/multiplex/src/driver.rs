@@ -48,11 +48,7 @@ pub async fn drive<L: Link>(
                 Err(error) => {
                     let mut connection = session.connection.borrow_mut();
                     // If the protocol has ended, what the connection does is of no interest.
-                    let failed = connection.end().is_none();
-                    connection.fail_below(&error);
-                    if failed {
-                        return Poll::Ready(Some(error));
-                    }
+                    connection.fail_below(error);
                     return Poll::Ready(of_end(connection.end()));
                 }
             };
@@ -78,7 +74,7 @@ pub async fn drive<L: Link>(
 fn of_end(end: Option<&End>) -> Option<io::Error> {
     match end {
         Some(End::Fault(fault)) => Some(fault.clone().into()),
-        Some(End::Io(kind, text)) => Some(io::Error::new(*kind, text.clone())),
+        Some(End::Io(failure)) => Some(failure.clone().into()),
         Some(End::Closed) | None => None,
     }
 }

@@ -1,6 +1,9 @@
 //! Why a stream or its connection ended before the exchange was complete.
 
+use std::error::Error;
+use std::fmt;
 use std::io;
+use std::sync::Arc;
 
 /// The kind of a [`Fault`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +62,39 @@ impl From<Fault> for io::Error {
             FaultKind::Protocol | FaultKind::Flood | FaultKind::Message => io::ErrorKind::InvalidData,
         };
         io::Error::new(kind, fault)
+    }
+}
+
+/// The failure of the connection below, which all streams report. Its source is what the failure itself contains, for example that of
+/// TLS.
+#[derive(Clone, Debug)]
+pub struct BelowFailure(Arc<io::Error>);
+
+impl BelowFailure {
+    /// The failure of the connection below.
+    pub fn new(error: io::Error) -> BelowFailure {
+        BelowFailure(Arc::new(error))
+    }
+}
+
+impl fmt::Display for BelowFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Error for BelowFailure {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.get_ref().map(|error| error as _)
+    }
+}
+
+impl From<BelowFailure> for io::Error {
+    fn from(failure: BelowFailure) -> io::Error {
+        match failure.0.raw_os_error() {
+            Some(code) => io::Error::from_raw_os_error(code),
+            None => io::Error::new(failure.0.kind(), failure),
+        }
     }
 }
 

@@ -54,7 +54,7 @@ impl ClientConnection {
         client.transport_config(config::transport(settings, 0, socket.largest()));
         let connected = endpoint.connect(instant(link.now()), client, to, "");
         let (handle, quic) = connected.map_err(|_| ConnectError::Refused(io::ErrorKind::InvalidInput))?;
-        let wire = Wire::new(handle, quic, &queue);
+        let wire = Wire::new(handle, quic, &queue, None);
         let mut driver = Driver::new(socket, endpoint, queue, None);
         driver.add(Rc::clone(&wire));
         link.spawn(driver.run(link.clone()));
@@ -82,6 +82,11 @@ impl ClientConnection {
     /// Why the connection ended, if it did.
     pub fn lost(&self) -> Option<Lost> {
         self.session().wire.state().lost.clone()
+    }
+
+    /// The error with which the connection ended, if it did.
+    pub fn failure(&self) -> Option<io::Error> {
+        self.lost().map(|lost| lost.error())
     }
 
     /// The facts of the handshake, once after it is complete.

@@ -6,14 +6,17 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::BytesMut;
 use polygraph_link::{Datagrams, IncomingDatagrams, Link, Nanos, OutgoingDatagrams};
+use polygraph_multiplex::FaultKind;
 use polygraph_multiplex::alarm::Alarm;
 use quinn_proto::{DatagramEvent, EcnCodepoint, Endpoint, Incoming, Transmit};
 
 use crate::clock::instant;
+use crate::handshakes::{Admission, Handshakes, TokenTime};
 use crate::lost::Lost;
 use crate::wire::{Queue, Wire};
 
@@ -31,6 +34,18 @@ const MOST_BYTES: usize = 65_000;
 /// What a server does with a new connection, or with one that failed at once.
 pub type Accept = Box<dyn FnMut(Result<Rc<Wire>, Lost>)>;
 
+/// What a server's socket needs for connections that clients open.
+pub struct Listener {
+    /// What is called before a connection begins.
+    pub prepare: Box<dyn Fn()>,
+    /// What is called for each connection.
+    pub accept: Accept,
+    /// The handshakes that are under way.
+    pub handshakes: Handshakes,
+    /// The time for the tokens of Retry packets.
+    pub token_time: Arc<TokenTime>,
+}
+
 /// Passes datagrams between a socket and its connections.
 pub struct Driver<D: Datagrams> {
     socket: D,
@@ -44,18 +59,13 @@ pub struct Driver<D: Datagrams> {
     out: Vec<u8>,
     /// How often other tasks still get their turn before connections send, if something has arrived.
     rounds: Option<u32>,
-    /// What is called before a server's connection begins, and for it; `None` for a client, whose socket has one connection.
-    server: Option<(Box<dyn Fn()>, Accept)>,
+    /// `None` for a client, whose socket has one connection.
+    listener: Option<Listener>,
 }
 
 impl<D: Datagrams> Driver<D> {
     /// A driver without connections.
-    pub fn new(
-        socket: D,
-        endpoint: Endpoint,
-        queue: Rc<Queue>,
-        server: Option<(Box<dyn Fn()>, Accept)>,
-    ) -> Driver<D> {
+    pub fn new(socket: D, endpoint: Endpoint, queue: Rc<Queue>, listener: Option<Listener>) -> Driver<D> {
         Driver {
             socket,
             endpoint,
@@ -65,7 +75,7 @@ impl<D: Datagrams> Driver<D> {
             unsent: None,
             out: Vec::new(),
             rounds: None,
-            server,
+            listener,
         }
     }
 
@@ -94,7 +104,7 @@ impl<D: Datagrams> Driver<D> {
                     return Poll::Pending;
                 }
                 self.work(cx);
-                if self.server.is_none() && self.is_over() {
+                if self.listener.is_none() && self.is_over() {
                     return Poll::Ready(());
                 }
                 let next = self.next_timeout();
@@ -130,13 +140,17 @@ impl<D: Datagrams> Driver<D> {
     /// Takes what has arrived. Returns whether there was something, and whether there is nothing more.
     fn receive(&mut self, cx: &mut Context<'_>) -> (bool, bool) {
         for count in 0..MOST_RECEIVES {
-            let Driver { socket, endpoint, queue, wires, server, .. } = self;
+            let Driver { socket, endpoint, queue, wires, listener, .. } = self;
             let (mut responses, mut accepted) = (Vec::new(), Vec::new());
-            let is_client = server.is_none();
+            let is_client = listener.is_none();
             // Datagrams of another connection may wait in `out`.
             let mut response = Vec::new();
             let received = socket.poll_recv(cx, |datagrams| {
-                let now = instant(queue.now());
+                let now = queue.now();
+                if let Some(listener) = listener {
+                    listener.token_time.set(now);
+                }
+                let now = instant(now);
                 each(datagrams, |data| {
                     let local = datagrams.to.filter(|_| !is_client);
                     let ecn = EcnCodepoint::from_bits(datagrams.ecn);
@@ -152,9 +166,8 @@ impl<D: Datagrams> Driver<D> {
                             responses.push((transmit, std::mem::take(&mut response)));
                         }
                         Some(DatagramEvent::NewConnection(incoming)) => {
-                            let Some((prepare, _)) = server else { return endpoint.ignore(incoming) };
-                            prepare();
-                            match accept(endpoint, queue, incoming) {
+                            let Some(listener) = listener else { return endpoint.ignore(incoming) };
+                            match admit(endpoint, queue, listener, incoming) {
                                 Ok(wire) => {
                                     let place = wire.handle().0;
                                     if wires.len() <= place {
@@ -165,7 +178,7 @@ impl<D: Datagrams> Driver<D> {
                                 }
                                 Err(failed) => {
                                     responses.extend(failed.last);
-                                    accepted.push(Err(failed.why));
+                                    accepted.extend(failed.why.map(Err));
                                 }
                             }
                         }
@@ -176,8 +189,8 @@ impl<D: Datagrams> Driver<D> {
                 // If the socket is full, the peer asks again.
                 let _ = send(socket, &transmit, &bytes);
             }
-            if let Some((_, accept)) = server {
-                accepted.into_iter().for_each(accept);
+            if let Some(listener) = listener {
+                accepted.into_iter().for_each(&mut listener.accept);
             }
             match received {
                 Poll::Ready(Ok(())) => {}
@@ -190,7 +203,7 @@ impl<D: Datagrams> Driver<D> {
 
     /// Whether other tasks get their turn now. They never get more than their rounds, however much arrives meanwhile.
     fn lets_others(&mut self, has_some: bool) -> bool {
-        let of_arrival = if self.server.is_some() { ROUNDS_OF_SERVER } else { ROUNDS_OF_CLIENT };
+        let of_arrival = if self.listener.is_some() { ROUNDS_OF_SERVER } else { ROUNDS_OF_CLIENT };
         let rounds = self.rounds.or(has_some.then_some(of_arrival));
         self.rounds = rounds.and_then(|rounds| rounds.checked_sub(1));
         rounds.is_some_and(|rounds| rounds > 0)
@@ -209,7 +222,7 @@ impl<D: Datagrams> Driver<D> {
     /// An error that the system reports about a datagram which a client sent.
     fn note_error(&mut self, error: &io::Error) {
         use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
-        if self.server.is_some() {
+        if self.listener.is_some() {
             return;
         }
         for wire in self.wires.iter().flatten() {
@@ -354,20 +367,59 @@ fn send(socket: &impl Datagrams, transmit: &Transmit, bytes: &[u8]) -> io::Resul
     })
 }
 
-/// A connection that could not begin, and a last datagram for the client, if there is one.
+/// A connection that could not begin.
 struct NotBegun {
-    why: Lost,
+    /// Why; `None` if the client may try again.
+    why: Option<Lost>,
+    /// A last datagram for the client, if there is one.
     last: Option<(Transmit, Vec<u8>)>,
 }
 
-/// Begins a connection that a client opens.
-fn accept(endpoint: &mut Endpoint, queue: &Rc<Queue>, incoming: Incoming) -> Result<Rc<Wire>, Box<NotBegun>> {
+/// Begins a connection that a client opens, unless too many others have begun.
+fn admit(
+    endpoint: &mut Endpoint,
+    queue: &Rc<Queue>,
+    listener: &Listener,
+    incoming: Incoming,
+) -> Result<Rc<Wire>, Box<NotBegun>> {
+    match listener.handshakes.admission(incoming.remote_address_validated()) {
+        Admission::Accept => {
+            (listener.prepare)();
+            accept(endpoint, queue, &listener.handshakes, incoming)
+        }
+        Admission::Retry => Err(Box::new(retry(endpoint, incoming))),
+        Admission::Refuse => Err(Box::new(refuse(endpoint, incoming))),
+    }
+}
+
+/// Lets a client show that it receives what is sent to its address. Nothing is kept meanwhile.
+fn retry(endpoint: &mut Endpoint, incoming: Incoming) -> NotBegun {
     let mut response = Vec::new();
-    match endpoint.accept(incoming, instant(queue.now()), &mut response, None) {
-        Ok((handle, quic)) => Ok(Wire::new(handle, quic, queue)),
+    match endpoint.retry(incoming, &mut response) {
+        Ok(transmit) => NotBegun { why: None, last: Some((transmit, response)) },
+        Err(error) => refuse(endpoint, error.into_incoming()),
+    }
+}
+
+fn refuse(endpoint: &mut Endpoint, incoming: Incoming) -> NotBegun {
+    let mut response = Vec::new();
+    let transmit = endpoint.refuse(incoming, &mut response);
+    let why = Lost::Fault(FaultKind::Flood, "too many handshakes are under way".to_owned());
+    NotBegun { why: Some(why), last: Some((transmit, response)) }
+}
+
+fn accept(
+    endpoint: &mut Endpoint,
+    queue: &Rc<Queue>,
+    handshakes: &Handshakes,
+    incoming: Incoming,
+) -> Result<Rc<Wire>, Box<NotBegun>> {
+    let (mut response, now) = (Vec::new(), queue.now());
+    match endpoint.accept(incoming, instant(now), &mut response, None) {
+        Ok((handle, quic)) => Ok(Wire::new(handle, quic, queue, Some(handshakes.begin(now)))),
         Err(error) => {
             let last = error.response.map(|transmit| (transmit, response));
-            Err(Box::new(NotBegun { why: Lost::of(error.cause, None, false), last }))
+            Err(Box::new(NotBegun { why: Some(Lost::of(error.cause, None, false)), last }))
         }
     }
 }

@@ -9,6 +9,7 @@
 //! * [`lost`]: why connections end.
 //! * `session`: what the streams of a connection share, and its control streams.
 //! * `driver`, `wire`: a UDP socket and its connections.
+//! * `handshakes`: how many handshakes a server has under way, and for how long.
 //! * `config`, `clock`: settings and time of QUIC.
 //!
 //! # Decisions
@@ -30,6 +31,7 @@ pub mod client;
 mod clock;
 mod config;
 mod driver;
+mod handshakes;
 pub mod http3;
 pub mod lost;
 pub mod server;

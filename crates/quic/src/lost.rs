@@ -25,7 +25,7 @@ pub enum Lost {
     Reset,
     /// The handshake failed.
     Tls(TlsFailure),
-    /// The peer did not answer the first packets.
+    /// The peer did not answer the first packets, or did not complete the handshake in time.
     NoAnswer,
     /// Another error.
     Fault(FaultKind, String),

@@ -14,7 +14,8 @@ use quinn_proto::{Dir, Endpoint, ServerConfig, StreamId, VarInt};
 
 use crate::client::watched;
 use crate::config;
-use crate::driver::{Accept, Driver};
+use crate::driver::{Accept, Driver, Listener};
+use crate::handshakes::{Handshakes, TokenTime};
 use crate::http3::codes;
 use crate::lost::Lost;
 use crate::session::{Control, Http3Session, PathCounts};
@@ -55,7 +56,9 @@ pub fn listen_with<L: Link>(
 ) {
     let mut server = ServerConfig::with_crypto(crypto);
     let transport = config::transport(settings, settings.streams, socket.largest());
-    server.migration(false).transport_config(transport);
+    let token_time = Arc::<TokenTime>::default();
+    let time_source = Arc::clone(&token_time);
+    server.migration(false).transport_config(transport).time_source(time_source);
     let capture = socket.new_capture();
     let of_queue = link.clone();
     let queue = Rc::new(Queue::new(Box::new(move || of_queue.now())));
@@ -67,7 +70,9 @@ pub fn listen_with<L: Link>(
             ServerConnection { _owner: Owner(Rc::clone(&session)), session }
         }));
     });
-    let driver = Driver::new(socket, endpoint, queue, Some((Box::new(prepare), accept)));
+    let handshakes = Handshakes::default();
+    let listener = Listener { prepare: Box::new(prepare), accept, handshakes, token_time };
+    let driver = Driver::new(socket, endpoint, queue, Some(listener));
     link.spawn(driver.run(link.clone()));
 }
 
@@ -89,7 +94,7 @@ impl ServerConnection {
         mut accept: impl FnMut(Http3Stream),
         mut connected: impl FnMut(Handshake),
     ) -> ServerEnd {
-        let session = &self.session;
+        let session = self.session();
         session.idle_since.set(link.now());
         let mut serving = Serving { control: Control::new(), end: ServerEnd::default(), next: 0 };
         watched(link, session, |until| {
@@ -122,12 +127,16 @@ impl ServerConnection {
 
     /// The address of the client.
     pub fn client(&self) -> std::net::SocketAddr {
-        self.session.wire.state().quic.remote_address()
+        self.session().wire.state().quic.remote_address()
     }
 
     /// What became of packets since the last call.
     pub fn take_path(&self) -> PathCounts {
-        self.session.take_path()
+        self.session().take_path()
+    }
+
+    pub(crate) fn session(&self) -> &Rc<Http3Session> {
+        &self.session
     }
 }
 

@@ -217,7 +217,13 @@ impl Control {
                 }
             }
         });
-        session.peer.set(peer);
+        let before = session.peer.replace(peer);
+        if session.is_client
+            && peer.goaway != before.goaway
+            && let Some(id) = peer.goaway
+        {
+            state.wakers.wake_from(id);
+        }
         if touched {
             session.wire.touch();
         }

@@ -79,6 +79,8 @@ pub struct Http3Stream {
     frames: FrameReader,
     /// Received bytes that were not taken apart yet.
     unread: Bytes,
+    /// Whether something has arrived on the stream.
+    answered: bool,
     /// Whether the peer has ended its side of the stream.
     ended: bool,
     arrival: Arrival,
@@ -132,6 +134,7 @@ impl Http3Stream {
             finished: false,
             frames: FrameReader::new(MAX_FIELD_SECTION),
             unread: Bytes::new(),
+            answered: false,
             ended: false,
             arrival,
             inbox: Vec::new(),
@@ -187,6 +190,7 @@ impl Http3Stream {
     /// Opens a client's stream; `None` if the connection takes no stream now.
     fn open(&mut self) -> io::Result<Option<StreamId>> {
         if let Some(id) = self.live_id()? {
+            self.check_processed()?;
             return Ok(Some(id));
         }
         if self.session.peer.get().goaway.is_some() {
@@ -196,6 +200,21 @@ impl Http3Stream {
         self.id = state.quic.streams().open(Dir::Bi);
         self.epoch = state.epoch;
         Ok(self.id)
+    }
+
+    /// Gives the stream up if the server has announced that it does not process it (RFC 9114, section 5.2), and nothing of the reply
+    /// has arrived.
+    ///
+    /// # Errors
+    /// If the stream is given up. The request may then be sent again.
+    fn check_processed(&mut self) -> io::Result<()> {
+        let goaway = self.session.peer.get().goaway.filter(|_| self.session.is_client && !self.answered);
+        let is_above = |id: StreamId| goaway.is_some_and(|first| u64::from(id) >= first);
+        if !self.id.is_some_and(is_above) {
+            return Ok(());
+        }
+        self.abandon(codes::H3_REQUEST_CANCELLED);
+        Err(Fault::new(FaultKind::Unprocessed, "GOAWAY: the request was not processed").into())
     }
 
     /// Sends bytes that wait. Returns whether all of them are sent.
@@ -385,6 +404,7 @@ impl Http3Stream {
             return Poll::Ready(Ok(true));
         }
         if self.ended {
+            self.check_processed()?;
             return Poll::Ready(Ok(false));
         }
         let mut state = self.session.wire.state();
@@ -395,7 +415,7 @@ impl Http3Stream {
         let next = chunks.next(usize::MAX);
         let must_tell = chunks.finalize().should_transmit();
         match next {
-            Ok(Some(chunk)) => self.unread = chunk.bytes,
+            Ok(Some(chunk)) => (self.unread, self.answered) = (chunk.bytes, true),
             Ok(None) => self.ended = true,
             Err(ReadError::Reset(code)) => {
                 self.ended = true;
@@ -403,10 +423,15 @@ impl Http3Stream {
                 if matches!(self.arrival, Arrival::Request(_)) {
                     self.session.note_unread();
                 }
+                if code.into_inner() != codes::H3_REQUEST_REJECTED {
+                    self.check_processed()?;
+                }
                 return Poll::Ready(Err(reset(code)));
             }
             Err(ReadError::Blocked) => {
                 state.wakers.when_readable(id, cx);
+                drop(state);
+                self.check_processed()?;
                 return Poll::Pending;
             }
         }

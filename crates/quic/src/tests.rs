@@ -24,6 +24,8 @@ use crate::http3::frames::{kind, put_header};
 use crate::http3::{codes, qpack};
 use crate::{ClientConnection, Http3Stream, Lost, PathCounts, ServerConnection, listen};
 
+mod goaway;
+mod handshakes;
 mod requests;
 
 const EPOCH: u64 = 1_795_219_200;

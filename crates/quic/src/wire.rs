@@ -12,6 +12,8 @@ use quinn_proto::{Connection, ConnectionHandle, Dir, Event, StreamEvent, StreamI
 use rustc_hash::FxHashMap;
 
 use crate::clock::{instant, nanos};
+use crate::handshakes::UnderWay;
+use crate::http3::codes;
 use crate::lost::Lost;
 
 /// The connections of a socket for which its task has something to do.
@@ -131,6 +133,15 @@ impl Wakers {
         self.streams.remove(&id);
     }
 
+    /// Wakes those who wait for client streams from this id on, or until one can be opened.
+    pub fn wake_from(&mut self, id: u64) {
+        for (_, waiting) in self.streams.iter_mut().filter(|(stream, _)| u64::from(**stream) >= id) {
+            wake(&mut waiting.reader);
+            wake(&mut waiting.writer);
+        }
+        self.opening.drain(..).for_each(Waker::wake);
+    }
+
     /// Wakes everybody.
     pub fn wake_all(&mut self) {
         for waiting in self.streams.values_mut() {
@@ -187,6 +198,8 @@ pub struct WireState {
     pub armed: Nanos,
     /// Whether the handshake is complete.
     pub connected: bool,
+    /// A server's handshake, until it is complete.
+    under_way: Option<UnderWay>,
     /// The facts of the complete handshake, until somebody takes them.
     pub handshake: Option<Handshake>,
     /// How often data that a client sent before the handshake was complete were lost, because the server refused them: 0 or 1. Streams
@@ -211,13 +224,19 @@ impl std::fmt::Debug for Wire {
 }
 
 impl Wire {
-    /// A new connection. The task of its socket looks at it at once.
-    pub fn new(handle: ConnectionHandle, quic: Connection, queue: &Rc<Queue>) -> Rc<Wire> {
+    /// A new connection, for a server with its handshake. The task of its socket looks at it at once.
+    pub fn new(
+        handle: ConnectionHandle,
+        quic: Connection,
+        queue: &Rc<Queue>,
+        under_way: Option<UnderWay>,
+    ) -> Rc<Wire> {
         let state = WireState {
             quic,
             wakers: Wakers::default(),
             armed: Nanos::MAX,
             connected: false,
+            under_way,
             handshake: None,
             epoch: 0,
             lost: None,
@@ -292,6 +311,9 @@ impl WireState {
         if self.quic.poll_timeout().is_some_and(|at| at <= instant(now)) {
             self.quic.handle_timeout(instant(now));
         }
+        if self.handshake_ends_at() <= now {
+            self.give_up_handshake(now);
+        }
         while let Some(event) = self.quic.poll() {
             match event {
                 Event::Connected => self.connect(now),
@@ -314,7 +336,7 @@ impl WireState {
     }
 
     fn connect(&mut self, now: Nanos) {
-        self.connected = true;
+        (self.connected, self.under_way) = (true, None);
         let refused = self.quic.side().is_client() && self.quic.has_0rtt() && !self.quic.accepted_0rtt();
         if refused {
             self.epoch += 1;
@@ -334,6 +356,22 @@ impl WireState {
 
     /// When the connection has to act next.
     pub fn next_timeout(&mut self) -> Nanos {
-        self.quic.poll_timeout().map_or(Nanos::MAX, nanos)
+        let of_quic = self.quic.poll_timeout().map_or(Nanos::MAX, nanos);
+        of_quic.min(self.handshake_ends_at())
+    }
+
+    /// When the handshake is given up, unless it has ended.
+    fn handshake_ends_at(&self) -> Nanos {
+        match &self.under_way {
+            Some(handshake) if self.lost.is_none() => handshake.until,
+            _ => Nanos::MAX,
+        }
+    }
+
+    /// Gives up a handshake that takes too long, and tells the client so.
+    fn give_up_handshake(&mut self, now: Nanos) {
+        let code = VarInt::from_u64(codes::H3_NO_ERROR).unwrap_or(VarInt::MAX);
+        self.quic.close(instant(now), code, Bytes::from_static(b"the handshake takes too long"));
+        self.lose(Lost::NoAnswer);
     }
 }

@@ -1,5 +1,6 @@
 //! Why a TLS connection failed.
 
+use std::error::Error;
 use std::io;
 
 use polygraph_stats::ErrorKind;
@@ -83,9 +84,15 @@ impl TlsFailure {
         }
     }
 
-    /// The failure in an error of a connection, if it is one of TLS.
+    /// The failure in an error of a connection, if it is one of TLS, or of a stream of such a connection.
     pub fn of(error: &io::Error) -> Option<&TlsFailure> {
-        error.get_ref()?.downcast_ref()
+        let mut cause: &(dyn Error + 'static) = error.get_ref()?;
+        loop {
+            if let Some(failure) = cause.downcast_ref() {
+                return Some(failure);
+            }
+            cause = cause.source()?;
+        }
     }
 }
 

@@ -122,6 +122,11 @@ mod without {
             match *self {}
         }
 
+        /// The error with which the connection ended, if it did.
+        pub fn failure(&self) -> Option<io::Error> {
+            match *self {}
+        }
+
         /// The facts of the handshake.
         pub fn take_handshake(&self) -> Option<Handshake> {
             match *self {}

@@ -22,7 +22,7 @@ use super::settings::{FIRST_WINDOW, PeerSettings, id};
 use super::streams::{Closed, Streams};
 use super::window::{ReceiveWindow, SendWindow};
 use super::{Http2Error, codes};
-use crate::fault::{Fault, FaultKind};
+use crate::fault::{BelowFailure, Fault, FaultKind};
 use crate::message::ReplyTo;
 use crate::message::incoming::TargetForm;
 use crate::rapid_reset::RapidResets;
@@ -58,7 +58,7 @@ pub enum End {
     /// Because one side broke the protocol, or says that the other did.
     Fault(Fault),
     /// The connection below failed.
-    Io(io::ErrorKind, String),
+    Io(BelowFailure),
 }
 
 impl End {
@@ -67,7 +67,7 @@ impl End {
         match self {
             End::Closed => io::Error::new(io::ErrorKind::ConnectionReset, "the peer closed the connection"),
             End::Fault(fault) => fault.clone().into(),
-            End::Io(kind, text) => io::Error::new(*kind, text.clone()),
+            End::Io(failure) => failure.clone().into(),
         }
     }
 }
@@ -347,8 +347,8 @@ impl Connection {
     }
 
     /// The connection below has failed.
-    pub fn fail_below(&mut self, error: &io::Error) {
-        self.finish(End::Io(error.kind(), error.to_string()));
+    pub fn fail_below(&mut self, error: io::Error) {
+        self.finish(End::Io(BelowFailure::new(error)));
     }
 
     /// The peer sends nothing more.

@@ -163,6 +163,11 @@ impl Streams {
         self.open.len()
     }
 
+    /// Number of streams that somebody uses, or that are not closed.
+    pub fn kept_count(&self) -> usize {
+        self.slots.len()
+    }
+
     /// The places of all streams that are not closed.
     pub fn open_places(&self) -> Vec<usize> {
         self.open.iter().map(|(_, place)| *place).collect()

@@ -1,5 +1,7 @@
 //! Counts the set-up of connections: tunnels and handshakes.
 
+use std::io;
+
 use polygraph_link::{Link, Nanos};
 use polygraph_stats::{AuthScheme, ErrorKind};
 use polygraph_tls::failure::TlsFailure;
@@ -23,9 +25,12 @@ pub fn handshake<L: Link>(cx: RobotContext<'_, L>, facts: &Handshake, started: N
     }
 }
 
-/// Counts an alert of the peer, if a failure came from one.
-pub fn alert<L: Link>(cx: RobotContext<'_, L>, failure: &TlsFailure) {
-    cx.recorder.with(|block| failure.count_alert(&mut block.tls));
+/// Counts an alert of the peer, if an error of a connection came from one. Over TLS 1.3, the refusal of a client's certificate comes
+/// when its handshake is already complete.
+pub fn alert<L: Link>(cx: RobotContext<'_, L>, error: &io::Error) {
+    if let Some(failure) = TlsFailure::of(error) {
+        cx.recorder.with(|block| failure.count_alert(&mut block.tls));
+    }
 }
 
 /// Counts a reply to a CONNECT request, sent at `started`, that demands credentials by `scheme`, with a head of `size` bytes.

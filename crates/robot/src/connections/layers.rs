@@ -242,8 +242,8 @@ pub async fn open_http3<L: Link>(
 }
 
 fn failed<L: Link>(cx: RobotContext<'_, L>, error: &io::Error, name: &str) -> TransactionFailure {
+    counts::alert(cx, error);
     if let Some(failure) = polygraph_tls::failure::TlsFailure::of(error) {
-        counts::alert(cx, failure);
         return tls_failure(failure, &format!("with {name}"));
     }
     let kind = match error.kind() {

@@ -1,6 +1,7 @@
 //! HTTP/2 and HTTP/3 connections of robots. Transactions use their streams like connections with one request.
 
 use std::cell::Cell;
+use std::io;
 
 use polygraph_link::{Conn, Nanos};
 use polygraph_multiplex::{ClientConnection, WireBytes};
@@ -135,6 +136,11 @@ impl MultiplexedConnection {
     /// The bytes on the wire since this was last asked.
     pub fn take_bytes(&self) -> WireBytes {
         either!(self.connection, connection => connection.take_bytes())
+    }
+
+    /// The error of the transport or of TLS with which it ended, if it did.
+    pub fn failure(&self) -> Option<io::Error> {
+        either!(self.connection, connection => connection.failure())
     }
 
     /// What became of QUIC packets since this was last asked.

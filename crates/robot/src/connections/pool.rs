@@ -12,6 +12,7 @@ use polygraph_transport::Channel;
 use polygraph_transport::http3::PathCounts;
 use rustc_hash::FxHashMap;
 
+use super::counts;
 use super::hop::Hop;
 use super::layers::{Layered, SetUp, SetUpState, add_layers, open_http3};
 use super::multiplexed::{MultiplexedConnection, Protocol};
@@ -54,6 +55,12 @@ impl<C: Conn> PooledConnection<C> {
     /// How it was closed at `now`, its lifetime in microseconds, and the number of requests.
     fn ending(&self, kind: CloseKind, now: Nanos) -> (CloseKind, u64, u64) {
         (kind, (now - self.opened).as_micros(), u64::from(self.uses))
+    }
+
+    /// Whether the peer may have closed it before a request arrived, and could not know of the request. The peer of other streams
+    /// is not idle.
+    pub fn may_race(&self) -> bool {
+        if self.is_stream() { self.was_idle } else { self.uses > 0 }
     }
 
     /// Whether it is a stream of an HTTP/2 or HTTP/3 connection.
@@ -599,6 +606,9 @@ impl<C: Conn> ConnectionPool<C> {
         now: Nanos,
     ) {
         self.of(cx.robot).multiplexed.retain(|other| !Rc::ptr_eq(other, connection));
+        if let Some(error) = connection.failure() {
+            counts::alert(cx, &error);
+        }
         cx.recorder.with(|block| {
             count_bytes(block, connection.take_bytes());
             block.streams.per_connection.record(u64::from(connection.uses()));

@@ -13,6 +13,7 @@ use super::InFlight;
 use super::entity::Entity;
 use super::reply::{Progress, ReplyReader};
 use super::send::{self, Upload};
+use crate::connections::counts;
 use crate::connections::hop::Hop;
 use crate::context::RobotContext;
 use crate::failure::{TransactionFailure, connect_error, stream_error};
@@ -124,7 +125,7 @@ async fn read<L: Link>(
                 reader.reuse(|| cx.spare_replies.borrow_mut().pop());
                 feed(reader, entity, data, index, carry)
             });
-            received.await.map_err(|e| receive_failure(&e, reader))?
+            received.await.map_err(|e| receive_failure(cx, conn, &e, reader))?
         } else {
             let data = std::mem::take(carry);
             feed(reader, entity, &data, None, carry)
@@ -191,7 +192,16 @@ pub fn is_intended<L: Link>(
     cut_short && coords.cut(size).is_some_and(|position| reply.body_bytes <= position)
 }
 
-fn receive_failure(error: &io::Error, reader: &ReplyReader) -> TransactionFailure {
+fn receive_failure<L: Link>(
+    cx: RobotContext<'_, L>,
+    conn: &Channel<L::Conn>,
+    error: &io::Error,
+    reader: &ReplyReader,
+) -> TransactionFailure {
+    // An alert to all streams of a connection is counted at its end.
+    if !conn.is_stream() {
+        counts::alert(cx, error);
+    }
     if let Some(tls) = TlsFailure::of(error) {
         let kind = tls.kind.class();
         return failure(kind, &format!("TLS while waiting for the reply: {tls}; "), reader);

@@ -156,6 +156,13 @@ impl Connection {
                     () if self.streams.open_count() >= self.settings.streams as usize => {
                         Some(codes::REFUSED_STREAM)
                     }
+                    () if self.has_given_up_many() => {
+                        self.count_given_up();
+                        if self.end.is_some() {
+                            return Ok(());
+                        }
+                        Some(codes::REFUSED_STREAM)
+                    }
                     () if depends_on_itself => Some(codes::PROTOCOL_ERROR),
                     () => None,
                 };
@@ -168,6 +175,19 @@ impl Connection {
                 self.skip_block(block)?;
                 self.check_closed(id, codes::PROTOCOL_ERROR)
             }
+        }
+    }
+
+    /// Whether a server is still busy with many requests that the client gave up. They cost the client nothing, so there may be only
+    /// as many of them as of others.
+    fn has_given_up_many(&self) -> bool {
+        self.streams.kept_count() >= 2 * self.settings.streams as usize
+    }
+
+    /// Counts a request that the client gives up. Too many end the connection.
+    fn count_given_up(&mut self) {
+        if !self.rapid_resets.count(self.now) {
+            self.fail(Http2Error::new(codes::ENHANCE_YOUR_CALM, RAPID_RESET));
         }
     }
 
@@ -307,7 +327,12 @@ impl Connection {
     /// The peer breaks the protocol on a stream.
     fn break_stream(&mut self, place: usize, code: u32, text: &'static str) {
         let error = Http2Error::new(code, text);
+        let is_work = self.streams[place].is_held;
         self.reset(place, code, Some(Fault::new(error.kind(), format!("RST_STREAM {error}"))));
+        // A client that breaks its streams gives up requests as well (CVE-2025-8671).
+        if is_work && !self.is_client() {
+            self.count_given_up();
+        }
     }
 
     fn take_data(&mut self, part: &DataPart<'_>) -> Result<(), Http2Error> {
@@ -408,10 +433,10 @@ impl Connection {
         stream.failure = Some(Fault::new(kind, format!("RST_STREAM {}", codes::name(code))));
         stream.wake();
         self.close(place, Closed::ByPeer);
-        match is_early && !self.rapid_resets.count(self.now) {
-            true => Err(Http2Error::new(codes::ENHANCE_YOUR_CALM, RAPID_RESET)),
-            false => Ok(()),
+        if is_early {
+            self.count_given_up();
         }
+        Ok(())
     }
 
     fn take_settings(&mut self, payload: &[u8]) -> Result<(), Http2Error> {

@@ -65,3 +65,40 @@ fn rapid_resets_are_a_flood_unless_requests_are_read() {
     server.receive(&[get(last), reset(last, 8)].concat());
     assert_eq!(sent(&mut server), [format!("GOAWAY {last} ENHANCE_YOUR_CALM")]);
 }
+
+/// A request that was read may be worked on for long.
+#[test]
+fn requests_that_are_given_up_while_the_server_works_are_bounded() {
+    let mut server = server();
+    let mut places = Vec::new();
+    for id in (1..1000).step_by(2) {
+        server.receive(&get(id));
+        if let Some((place, _)) = server.accept() {
+            read(&mut server, place);
+            places.push(place);
+        }
+        server.receive(&reset(id, 8));
+    }
+    assert_eq!(places.len(), 2 * SETTINGS.streams as usize);
+    assert!(sent(&mut server).iter().all(|frame| frame.ends_with("REFUSED_STREAM")));
+    places.into_iter().for_each(|place| server.leave(place));
+    server.receive(&get(1001));
+    assert!(server.accept().is_some() && server.end().is_none());
+    (1003..6000).step_by(2).for_each(|id| server.receive(&[get(id), reset(id, 8)].concat()));
+    assert!(sent(&mut server).last().unwrap().ends_with("ENHANCE_YOUR_CALM"));
+}
+
+/// The server resets the streams, but the client made it do so (CVE-2025-8671).
+#[test]
+fn streams_that_clients_break_are_requests_that_they_give_up() {
+    let nothing = |id| frame(kind::WINDOW_UPDATE, 0, id, &[0; 4]);
+    let mut server = server();
+    for id in (1..).step_by(2).take(MOST_AT_ONCE as usize + 1) {
+        assert!(server.end().is_none(), "{id}");
+        server.receive(&[get(id), nothing(id)].concat());
+        let (place, _) = server.accept().unwrap();
+        read(&mut server, place);
+        server.leave(place);
+    }
+    assert!(sent(&mut server).last().unwrap().ends_with("ENHANCE_YOUR_CALM"));
+}
