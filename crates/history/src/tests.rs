@@ -17,6 +17,7 @@ fn write_run(directory: &Path, rate: u64, end: Option<EndReason>) {
         duration_s: Some(10.0),
         xactions: None,
         errors: None,
+        load: polygraph_stats::PlannedLoad::FULL,
         fill_bytes: None,
     };
     let header = Header {

@@ -1,5 +1,6 @@
 //! The factors of a phase: how much of the configured behaviour applies, from its start to its end.
 
+use polygraph_stats::PlannedLoad;
 use serde::{Deserialize, Serialize};
 
 /// A factor at both ends of a phase; in between it changes linearly along the phase's goal.
@@ -62,6 +63,12 @@ impl Factors {
     /// All factors at 1.
     pub const ONE: Factors =
         Factors { populus: Factor::ONE, load: Factor::ONE, recur: Factor::ONE, special_msg: Factor::ONE };
+
+    /// The load of the phase for its log.
+    pub fn planned_load(&self) -> PlannedLoad {
+        let (a, b) = (self.populus, self.load);
+        PlannedLoad { beg: a.beg * b.beg, end: a.end * b.end, mean: self.mean_load() }
+    }
 
     /// The share of the full request rate that the phase launches on average: the mean of the product of two
     /// lines.

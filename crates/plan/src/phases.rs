@@ -160,6 +160,7 @@ impl Schedule {
                 xactions: phase.goal.xactions,
                 fill_bytes: phase.goal.fill_size,
                 errors: phase.goal.errors,
+                load: phase.factors.planned_load(),
             })
             .collect()
     }

@@ -1,6 +1,6 @@
 //! The facts of a run: the data from which verdict, reports and tables are made.
 
-use polygraph_stats::{EndReason, ErrorKind, Header, Side};
+use polygraph_stats::{EndReason, ErrorKind, Header, PlannedLoad, Side};
 
 use crate::scope::Scope;
 use crate::series::SeriesPoint;
@@ -42,6 +42,8 @@ pub struct PhaseFacts {
     pub goal_duration_s: Option<f64>,
     /// Planned number of transactions of all processes together, if it has one.
     pub goal_xactions: Option<u64>,
+    /// Planned load; `None` if the phase was not planned.
+    pub load: Option<PlannedLoad>,
     /// Start of the phase, in seconds since the start of the run; `None` if it did not start.
     pub begin_s: Option<f64>,
     /// End of its last interval, in seconds since the start of the run.
@@ -58,6 +60,17 @@ pub struct PhaseFacts {
 }
 
 impl PhaseFacts {
+    /// Whether the load changes as planned.
+    pub fn is_ramp(&self) -> bool {
+        self.load.is_some_and(|load| !load.is_steady())
+    }
+
+    /// The mean of the planned load as a share of the full rate; `None` if the plan does not tell it.
+    pub fn mean_load(&self) -> Option<f64> {
+        // A ramp over transactions is slow at first.
+        self.load.filter(|load| load.is_steady() || self.goal_duration_s.is_some()).map(|load| load.mean)
+    }
+
     /// Statistics of the time in which the origin servers were running; `None` if nothing was counted.
     pub fn evidence(&self) -> Option<&Scope> {
         self.sound.as_ref().or(self.scope.as_ref()).filter(|_| self.scope.is_some())
@@ -162,6 +175,8 @@ pub struct Headline {
     pub end_s: f64,
     /// Whether these are primary phases of the workload.
     pub primary: bool,
+    /// The mean rate per second that was planned for them; `None` if the plan does not tell it.
+    pub planned_rate: Option<f64>,
 }
 
 impl Headline {

@@ -5,11 +5,11 @@ use std::panic::resume_unwind;
 use std::path::PathBuf;
 
 use polygraph_stats::log::LogError;
-use polygraph_stats::{LogFile, Record, Side};
+use polygraph_stats::{EndReason, LogFile, Record, Side};
 
 use crate::facts::{Headline, OriginGone, PhaseFacts, RunFacts, SideFacts};
 use crate::gather;
-use crate::judge::judge;
+use crate::judge::{ERRORS_MAX, judge};
 use crate::scope::Scope;
 use crate::series;
 use crate::source::{LogSource, of_side};
@@ -44,7 +44,8 @@ pub fn fold<S: LogSource>(logs: &[S]) -> Result<RunFacts, FoldError> {
         let server = server.map(|server| server.join().unwrap_or_else(|panic| resume_unwind(panic)));
         (server.unwrap_or_else(|| side(Side::Server, None)), client)
     });
-    let origin_gone = server.as_ref().zip(robots_end_s).and_then(|(side, end_s)| first_gone(side, end_s));
+    let origin_gone =
+        server.as_ref().zip(robots_end_s).and_then(|(side, end_s)| first_gone(side, client.as_ref(), end_s));
     let client = match &origin_gone {
         // It is only now known until when the statistics of the robots are sound.
         Some(gone) => side(Side::Client, Some(gone.at_s - CLOCKS_APART_S)),
@@ -96,17 +97,32 @@ pub fn fold_files(paths: &[PathBuf]) -> Result<RunFacts, FileError> {
     Ok(fold(&logs)?)
 }
 
+/// So many seconds before a server ended are looked at for failures that came before.
+const FAILED_BEFORE_S: f64 = 5.0;
 /// Maximum difference, in seconds, between the clocks of two hosts that is tolerated when events are ordered.
 const CLOCKS_APART_S: f64 = 1.0;
 /// The first server process whose log ends before the robots have finished. A log that was closed ends with the
 /// process; a log that was not closed may lack its last interval.
-fn first_gone(servers: &SideFacts, robots_end_s: f64) -> Option<OriginGone> {
+fn first_gone(servers: &SideFacts, robots: Option<&SideFacts>, robots_end_s: f64) -> Option<OriginGone> {
     let gone = servers.processes.iter().filter(|process| match process.end {
+        // A device that fails leaves its servers without traffic.
+        Some(EndReason::Idle) if robots.is_some_and(|robots| failed_before(robots, process.last_s)) => false,
         Some(_) => !process.lived_until(robots_end_s),
         None => process.last_s < robots_end_s,
     });
     let first = gone.min_by(|a, b| a.last_s.total_cmp(&b.last_s))?;
     Some(OriginGone { log: first.log.clone(), at_s: first.last_s })
+}
+
+/// Whether too many transactions already failed in the last seconds before `at_s`.
+fn failed_before(robots: &SideFacts, at_s: f64) -> bool {
+    let points =
+        robots.series.iter().filter(|point| point.at_s <= at_s && point.at_s > at_s - FAILED_BEFORE_S);
+    let (failed, ended) = points.fold((0.0, 0.0), |(failed, ended), point| {
+        let ended_here = point.get("baseline.rep.rate").unwrap_or(0.0) * point.seconds;
+        (failed + point.get("err_xact.count").unwrap_or(0.0), ended + ended_here)
+    });
+    failed > ERRORS_MAX * ended
 }
 
 /// Whether there was no device between robots and origin servers: the client's log states this, or its only target is
@@ -122,6 +138,16 @@ fn asked_directly(client: &SideFacts, server: Option<&SideFacts>) -> bool {
             && listening.is_some()
             && process.setting("origins") == listening
     })
+}
+
+/// The mean rate that was planned for these phases.
+fn planned_rate(side: &SideFacts, phases: &[&PhaseFacts]) -> Option<f64> {
+    let full = side.offered_rate()?;
+    let lengths = || phases.iter().filter_map(|phase| Some((*phase, phase.scope.as_ref()?.seconds)));
+    let planned: Option<f64> =
+        lengths().map(|(phase, seconds)| Some(full * phase.mean_load()? * seconds)).sum();
+    let seconds: f64 = lengths().map(|(_, seconds)| seconds).sum();
+    planned.filter(|_| seconds > 0.0).map(|planned| planned / seconds)
 }
 
 /// Headline figures come from the primary phases. If none of them counted anything, the last phase with the
@@ -149,5 +175,6 @@ fn headline(side: &SideFacts) -> Option<Headline> {
         begin_s: chosen.iter().filter_map(|phase| phase.begin_s).reduce(f64::min)?,
         end_s: chosen.iter().filter_map(|phase| phase.end_s).reduce(f64::max)?,
         primary: chosen.iter().any(|phase| phase.primary),
+        planned_rate: planned_rate(side, &chosen),
     })
 }

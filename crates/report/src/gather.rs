@@ -286,6 +286,7 @@ fn phase<S: LogSource>(logs: &mut [OneLog<'_, S>], name: String) -> PhaseFacts {
         plans.iter().filter_map(|plan| plan.duration_s).reduce(f64::max),
         plans.iter().map(|plan| plan.xactions).sum(),
     );
+    let load = plans.first().map(|plan| plan.load);
     // The counts of each log are needed only once, here.
     let scopes = logs.iter_mut().filter_map(|log| {
         let number = log.parts.keys().copied().find(|&phase| log.phase_name(phase) == name)?;
@@ -310,6 +311,7 @@ fn phase<S: LogSource>(logs: &mut [OneLog<'_, S>], name: String) -> PhaseFacts {
         primary,
         goal_duration_s,
         goal_xactions,
+        load,
         begin_s,
         end_s,
         lost_s,

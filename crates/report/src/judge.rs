@@ -29,8 +29,10 @@ mod overload;
 mod replies;
 mod rules;
 mod sample;
+mod sent_again;
 mod stalls;
 mod trend;
+mod unanswered;
 mod verified;
 
 use polygraph_stats::BinSet;
@@ -39,6 +41,7 @@ use crate::facts::RunFacts;
 use crate::verdict::{FindingSeverity, LimitingParty, Verdict, VerdictFinding, VerdictOutcome};
 
 pub use contents::MARK as CONTENTS_MARK;
+pub(crate) use replies::ERRORS_MAX;
 pub use rules::{Rule, all as rules};
 pub use sample::MIN as LEAST_TRANSACTIONS;
 
@@ -63,7 +66,7 @@ struct Findings {
 const SLOW_BENCH: [&str; 3] = ["saturated", "gaps", "stalls"];
 
 /// Rules about failed transactions, for which a device is not responsible if its origin servers are not running.
-const FAILURES: [&str; 4] = ["errors", "error goal", "following", "growing"];
+const FAILURES: [&str; 5] = ["errors", "error goal", "following", "growing", "unanswered"];
 
 impl Findings {
     /// Adds a note for readers of the figures, without effect on the outcome.
@@ -117,6 +120,11 @@ impl Findings {
         let invalid = || self.all.iter().filter(|finding| finding.weight == FindingSeverity::Invalid);
         if invalid().any(|finding| SLOW_BENCH.contains(&finding.rule)) {
             return Some("the bench may be the cause: it was too slow itself");
+        }
+        let is_late =
+            |finding: &VerdictFinding| finding.rule == "late" && finding.party == Some(LimitingParty::Server);
+        if invalid().any(is_late) {
+            return Some("the bench may be the cause: its servers answered late");
         }
         let gone = |finding: &VerdictFinding| {
             finding.rule == "interrupted" && finding.party == Some(LimitingParty::Server)

@@ -279,6 +279,7 @@ mod tests {
             primary: true,
             goal_duration_s: None,
             goal_xactions: None,
+            load: None,
             begin_s: Some(0.0),
             end_s: Some(10.0),
             lost_s: 0.0,

@@ -2,7 +2,7 @@
 
 use polygraph_stats::error::Sides;
 use polygraph_stats::evidence::fact;
-use polygraph_stats::record::{EndReason, Header, Interval, PlannedPhase, Record, Side};
+use polygraph_stats::record::{EndReason, Header, Interval, PlannedLoad, PlannedPhase, Record, Side};
 use polygraph_stats::stall::Stall;
 use polygraph_stats::{
     BinSet, Block, Class, CloseKind, ErrorKind, Evidence, Finished, HttpVersion, LogWriter, MissCause,
@@ -30,6 +30,8 @@ pub struct Run {
     pub open_limit: usize,
     /// Lengths of the phases warm, meas and cool in seconds.
     pub phases: [f64; 3],
+    /// Their loads. Starts follow these.
+    pub loads: [PlannedLoad; 3],
     /// Share of the time in which the busiest loop is working.
     pub busy: f64,
     /// Lateness of every start in microseconds.
@@ -52,6 +54,10 @@ pub struct Run {
     pub server_error_until: f64,
     /// Times in seconds to set up a connection; robots open one of each in each interval.
     pub setups: Vec<f64>,
+    /// Requests that robots send again in each interval, and how many of these the peer did not process.
+    pub sent_again: (u64, u64),
+    /// So many requests have been waiting for an answer for so many seconds at the end of each interval.
+    pub unanswered: (u64, u64),
     /// Whether the robots compare bodies.
     pub verify: bool,
     /// Whether robots compare complete bodies, not only their first bytes.
@@ -94,6 +100,7 @@ impl Default for Run {
             capacity: 1e9,
             open_limit: usize::MAX,
             phases: [4.0, 30.0, 2.0],
+            loads: [PlannedLoad::FULL; 3],
             busy: 0.2,
             late_us: 150,
             think_late_us: 150,
@@ -105,6 +112,8 @@ impl Default for Run {
             server_error: None,
             server_error_until: f64::MAX,
             setups: Vec::new(),
+            sent_again: (0, 0),
+            unanswered: (0, 0),
             verify: true,
             compare: true,
             rich: false,
@@ -199,6 +208,18 @@ impl Run {
         self.stop_at.unwrap_or(f64::MAX).min(self.phases.iter().sum())
     }
 
+    /// The load at a time, which changes evenly in each phase.
+    fn load(&self, at: f64) -> f64 {
+        let mut begin = 0.0;
+        for (length, load) in self.phases.iter().zip(&self.loads) {
+            if at < begin + length {
+                return load.beg + (load.end - load.beg) * (at - begin) / length;
+            }
+            begin += length;
+        }
+        1.0
+    }
+
     fn xacts(&self) -> Vec<Xact> {
         let mut rng = Rng(self.seed);
         let mut wander = Wander::new(self);
@@ -210,7 +231,7 @@ impl Run {
             let direct = left == 0;
             if direct {
                 let mean = (1 + self.page) as f64 / 2.0;
-                now += rng.exponential(mean / (self.rate * self.started_share));
+                now += rng.exponential(mean / (self.rate * self.started_share * self.load(now)));
                 if self.page > 1 {
                     left = 1 + (rng.unit() * self.page as f64) as u64;
                     page = Some(left);
@@ -318,6 +339,11 @@ impl Run {
                 {
                     (0..count).for_each(|_| block.count_error(kind));
                 }
+                if side == Side::Client {
+                    (block.retried, block.streams.unprocessed) = self.sent_again;
+                    let (requests, seconds) = self.unanswered;
+                    (0..requests).for_each(|_| block.unanswered.count(seconds * SECOND as u64));
+                }
                 for setup in self.setups.iter().filter(|_| side == Side::Client) {
                     let nanos = |seconds: f64| polygraph_stats::Nanos::new((seconds * SECOND) as u64);
                     block.set_up_connection(nanos(end - setup), nanos(end));
@@ -424,6 +450,7 @@ impl Run {
             xactions: None,
             fill_bytes: None,
             errors: Some(0.3),
+            load: self.loads[i],
         };
         Header {
             side,

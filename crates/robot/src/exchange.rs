@@ -231,10 +231,12 @@ impl<'a> InFlight<'a> {
     }
 
     /// Whether the peer has closed an idle connection just when the robot reused it, which is not an error of either side (RFC
-    /// 9112, section 9.5), or says that it did not process the request.
-    pub fn lost_race(&self, reused: bool) -> bool {
+    /// 9112, section 9.5), or says that it did not process the request. `may_race` tells whether the connection could be closed
+    /// like that.
+    pub fn lost_race(&self, may_race: bool) -> bool {
         let failed = |failure: &TransactionFailure| {
-            failure.unprocessed || reused && failure.violation.kind != ErrorKind::Timeout
+            let is_closed = matches!(failure.violation.kind, ErrorKind::Reset | ErrorKind::NoReply);
+            failure.unprocessed || may_race && is_closed
         };
         self.silent
             && self
@@ -267,6 +269,7 @@ pub async fn exchange<L: Link>(
             flight.exchange.started = cx.now();
         }
         connection.conn.set_deadline(flight.exchange.deadline);
+        cx.recorder.ask(flight.request.ticket, flight.exchange.started);
         upload = flight.request.sends.map(|oid| Upload::new(cx, flight.request, oid));
         if let Err(failure) = send::request(cx, connection, flight, upload.as_mut()).await {
             return flights[0].fail(cx, &mut connection.conn, failure, true);

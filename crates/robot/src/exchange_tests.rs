@@ -61,7 +61,7 @@ fn looking_up_names_takes_no_longer_than_transactions_may() {
     let block = run(&link, settings, 10);
     let failed = block.xacts.entered;
     assert!(failed > 50);
-    assert_eq!(errors(&block), [(ErrorKind::Timeout, failed)]);
+    assert_eq!(errors(&block), [(ErrorKind::DnsTimeout, failed)]);
 }
 
 #[test]

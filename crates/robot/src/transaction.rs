@@ -200,7 +200,7 @@ impl<L: Link> RobotGroup<L> {
             }
         };
         let mut lines = Vec::new();
-        // When the request was sent to an alternative that did not answer.
+        // When the first attempt began, if there was one before.
         let mut begun = None;
         for attempt in 0..=MAX_RETRIES {
             let was_held = held.is_some();
@@ -220,7 +220,7 @@ impl<L: Link> RobotGroup<L> {
                     }
                 }
             };
-            let reused = connection.uses > 0;
+            let (reused, may_race) = (connection.uses > 0, connection.may_race());
             // The set-up is a part of the first transaction on a connection.
             let set_up = connection.set_up.take();
             let started = set_up.map_or(started, |set_up| set_up.started);
@@ -247,7 +247,9 @@ impl<L: Link> RobotGroup<L> {
             {
                 counts::handshake(cx, &facts, started);
             }
-            if flight.lost_race(reused) {
+            if flight.lost_race(may_race) {
+                // Whoever waits for the reply has waited since then.
+                begun = begun.or(Some(started));
                 if let Some(failure) = flight.unprocessed() {
                     self.pool.retire(&connection);
                     record::unprocessed(cx, failure);
@@ -314,7 +316,7 @@ impl<L: Link> RobotGroup<L> {
                 return vec![(first, Some(Err(incomplete)))];
             }
         };
-        let reused = connection.uses > 0;
+        let (reused, may_race) = (connection.uses > 0, connection.may_race());
         let room = (connection.use_limit - connection.uses).min(cx.draw_pipeline_depth()) as usize;
         while requests.len() < room
             && let Some(request) = self.rare(robot).backlog.pop(hop)
@@ -351,7 +353,7 @@ impl<L: Link> RobotGroup<L> {
         let mut found_link =
             |container: &Request, hop, link: &[u8]| self.request_embedded(robot, container, hop, link);
         exchange(cx, &mut connection, &mut flights, &mut found_link).await;
-        let raced = flights[0].lost_race(reused);
+        let raced = flights[0].lost_race(may_race);
         let mut results: Vec<_> = flights.into_iter().map(InFlight::complete).collect();
         if raced {
             results[0] = None;

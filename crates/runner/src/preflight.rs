@@ -100,7 +100,7 @@ fn judge(
             notify(Notice::Warning(case.foreign_reply(&seen)));
             Ok(())
         }
-        Ok(seen) => Err(case.failure(&case.status(&seen))),
+        Ok(seen) => Err(case.missing_server(&seen).unwrap_or_else(|| case.failure(&case.status(&seen)))),
         Err(trouble) if trouble.is_absence() => {
             Err(Failure::setup(anyhow::anyhow!("{}", case.trouble(&trouble))))
         }

@@ -21,6 +21,7 @@ use crate::status::ByStatus;
 use crate::streams::StreamStats;
 use crate::summary_stats::SummaryStats;
 use crate::tls::TlsStats;
+use crate::unanswered::Unanswered;
 
 /// The status of nearly all replies; only other codes are counted separately.
 const USUAL_STATUS: u16 = 200;
@@ -200,6 +201,8 @@ pub struct Block {
     pub socks: SocksStats,
     /// Exchanges with a KDC.
     pub kerberos: KerberosStats,
+    /// Requests without an answer at the end.
+    pub unanswered: Unanswered,
 }
 
 fold_fields! {
@@ -208,7 +211,7 @@ fold_fields! {
         unusual_status, other_replies, custom, auth_steps, authenticated, compounds, latency, range_gen, oid_gen,
         embedded, unique, ordinals, pages, req_size, errors, verified, retried, reused, late_us, skipped_launches, conn_setup_us, slow_setups,
         conn_ttl_us, conn_uses, closes, pipeline_depth, cookies, dns, continue_us, validations, versions, streams, reads, writes, tls, socks, kerberos;
-        xacts, waiting, conns, established, idle, populus
+        xacts, waiting, conns, established, idle, populus, unanswered
     }
 }
 
@@ -336,6 +339,7 @@ impl Block {
         for (mine, theirs) in self.levels_mut().into_iter().zip(other.levels()) {
             mine.merge(theirs);
         }
+        self.unanswered.merge(&other.unanswered);
     }
 
     /// Appends the block of a later interval.
@@ -344,6 +348,7 @@ impl Block {
         for (mine, theirs) in self.levels_mut().into_iter().zip(later.levels()) {
             mine.concatenate(theirs);
         }
+        self.unanswered = later.unanswered;
     }
 
     /// Brings levels up to `now_ns`, the end of the interval.
@@ -384,6 +389,7 @@ impl Block {
     pub fn clear(&mut self) {
         Fold::clear(self);
         self.levels_mut().into_iter().for_each(|level| *level = Level::default());
+        self.unanswered = Unanswered::default();
     }
 
     fn levels(&self) -> [&Level; 6] {

@@ -78,6 +78,27 @@ impl Header {
     }
 }
 
+/// The load that a phase plans, as a share of the full rate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlannedLoad {
+    /// At its start.
+    pub beg: f64,
+    /// At its end.
+    pub end: f64,
+    /// On average, if the phase has a planned duration.
+    pub mean: f64,
+}
+
+impl PlannedLoad {
+    /// The full rate from start to end.
+    pub const FULL: PlannedLoad = PlannedLoad { beg: 1.0, end: 1.0, mean: 1.0 };
+
+    /// Whether it does not change.
+    pub fn is_steady(&self) -> bool {
+        self.beg == self.end && self.beg == self.mean
+    }
+}
+
 /// The plan of a phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlannedPhase {
@@ -95,6 +116,8 @@ pub struct PlannedPhase {
     pub fill_bytes: Option<u64>,
     /// Errors that end the whole test: a share of all transactions if below 1, otherwise a number.
     pub errors: Option<f64>,
+    /// Planned load.
+    pub load: PlannedLoad,
 }
 
 /// The merged blocks of all loops for one interval. Intervals never cross phase boundaries.

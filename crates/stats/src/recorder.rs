@@ -104,6 +104,11 @@ impl Recorder {
         self.0.unfinished.borrow_mut().begin(now_ns)
     }
 
+    /// The request of an unfinished transaction is sent now.
+    pub fn ask(&self, ticket: TransactionHandle, now: Nanos) {
+        self.0.unfinished.borrow_mut().ask(ticket, now.as_u64());
+    }
+
     /// Counts bytes of the reply of an unfinished transaction that arrived on a connection.
     pub fn read(&self, ticket: TransactionHandle, bytes: u64) {
         self.with(|block| block.reads.record(bytes));
@@ -238,6 +243,7 @@ impl Recorder {
         }
         let mut block = self.0.block.borrow_mut();
         block.close(now_ns);
+        block.unanswered = self.0.unfinished.borrow().unanswered(now_ns);
         fresh.begin_after(&block);
         (std::mem::replace(&mut block, fresh), self.0.samples.take())
     }

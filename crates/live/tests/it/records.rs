@@ -17,6 +17,7 @@ pub fn header(side: Side) -> Header {
         xactions: None,
         fill_bytes: None,
         errors: None,
+        load: polygraph_stats::PlannedLoad::FULL,
     };
     Header {
         side,

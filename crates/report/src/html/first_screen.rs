@@ -128,7 +128,7 @@ pub fn lead(facts: &RunFacts) -> String {
 pub fn tiles(facts: &RunFacts) -> Vec<Tile> {
     let Some(headline) = &facts.headline else { return Vec::new() };
     let figure = |name: &str| value(name, &headline.scope);
-    let planned = facts.main_side().offered_rate();
+    let planned = headline.planned_rate;
     let failed = figure("err_cnt").unwrap_or(0.0);
     let ended = headline.scope.ended_count() as f64;
     let offered = format!("{}/s offered", text::number(figure("req_rate"), 1));

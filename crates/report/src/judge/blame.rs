@@ -86,6 +86,8 @@ pub(super) use crate::verdict::OVERLOADED;
 pub(super) const WRONG_CONTENT: &str = "delivered wrong content";
 /// What a device did that answered with copies that it must not use.
 pub(super) const BROKE_CACHING: &str = "broke the rules of caching";
+/// What a device did that left requests without an answer.
+pub(super) const UNANSWERED: &str = "did not answer all requests";
 /// What a device did that sent malformed messages.
 pub(super) const BROKEN_MESSAGES: &str = "sent broken messages";
 /// What a device did that made up replies of its own.

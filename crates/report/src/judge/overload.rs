@@ -5,7 +5,7 @@ use polygraph_stats::{Block, Class, ErrorKind};
 use super::chance::{allowance, batches};
 use super::replies::own_limit;
 use super::{Findings, LimitingParty};
-use crate::facts::RunFacts;
+use crate::facts::{PhaseFacts, RunFacts};
 use crate::figures::error_count;
 use crate::series::SeriesPoint;
 
@@ -22,7 +22,7 @@ const GROWTH_PARTS: usize = 5;
 /// launches, for the parts of large pages before, than they request parts.
 pub(super) fn offered(facts: &RunFacts, found: &mut Findings) {
     let Some(headline) = facts.headline.as_ref().filter(|headline| headline.primary) else { return };
-    let Some(planned) = facts.main_side().offered_rate() else { return };
+    let Some(planned) = headline.planned_rate else { return };
     let scope = &headline.scope;
     let expected = planned * scope.seconds;
     if expected <= 0.0 {
@@ -92,70 +92,104 @@ fn withheld(block: &Block) -> f64 {
 /// the number of starts, so the difference of two levels has a variance of 2 L, and more where starts come in batches.
 pub(super) fn following(facts: &RunFacts, found: &mut Findings) {
     let Some(headline) = facts.headline.as_ref().filter(|headline| headline.primary) else { return };
-    let middle = (headline.begin_s + headline.end_s) / 2.0;
-    if middle < SETTLING_S {
-        return;
-    }
-    let series = &facts.main_side().series;
-    let half: Vec<_> =
-        series.iter().filter(|point| point.at_s >= middle && point.at_s <= headline.end_s).collect();
-    let total =
-        |figure: &str| half.iter().filter_map(|point| Some(point.get(figure)? * point.seconds)).sum::<f64>();
-    let (begun, ended) = (total("baseline.req.rate"), total("baseline.rep.rate"));
-    let level = total("xact.level.mean") / half.iter().map(|point| point.seconds).sum::<f64>().max(1.0);
     let batch = batches(facts, headline);
-    let random = allowance(2.0 * level * batch, batch);
-    let gap = begun - ended;
-    if gap > (begun * GAP_MAX).max(random) && has_risen(&half, gap) {
-        let text = format!(
-            "the device cannot keep up: in the second half of phase {}, {begun:.0} transactions started and {ended:.0} ended \
-             ({:.1} % fewer)",
-            headline.phase,
-            100.0 * gap / begun
-        );
-        found.add_slow_device("following", text);
+    for (phase, begin_s, end_s) in primary(facts) {
+        let middle = (begin_s + end_s) / 2.0;
+        if middle < SETTLING_S {
+            continue;
+        }
+        let half = points(facts, middle, end_s);
+        let (begun, ended) = (total(&half, "baseline.req.rate"), total(&half, "baseline.rep.rate"));
+        let level =
+            total(&half, "xact.level.mean") / half.iter().map(|point| point.seconds).sum::<f64>().max(1.0);
+        let random = allowance(2.0 * level * batch, batch);
+        let gap = begun - ended - ramped(facts, phase, &half);
+        if gap > (begun * GAP_MAX).max(random) && has_risen(&half, gap) {
+            let text = format!(
+                "the device cannot keep up: in the second half of phase {}, {begun:.0} transactions started and {ended:.0} \
+                 ended ({:.1} % fewer)",
+                phase.name,
+                100.0 * (begun - ended) / begun
+            );
+            found.add_slow_device("following", text);
+        }
     }
+}
+
+/// The primary phases that were measured, with their start and end. Between them, the load may be any other.
+fn primary(facts: &RunFacts) -> impl Iterator<Item = (&PhaseFacts, f64, f64)> {
+    let phases = facts.main_side().phases.iter().filter(|phase| phase.primary && phase.scope.is_some());
+    phases.filter_map(|phase| Some((phase, phase.begin_s?, phase.end_s?)))
+}
+
+fn points(facts: &RunFacts, begin_s: f64, end_s: f64) -> Vec<&SeriesPoint> {
+    let series = facts.main_side().series.iter();
+    series.filter(|point| point.at_s >= begin_s && point.at_s <= end_s).collect()
+}
+
+fn total(points: &[&SeriesPoint], figure: &str) -> f64 {
+    points.iter().filter_map(|point| Some(point.get(figure)? * point.seconds)).sum()
+}
+
+/// By how much the level of transactions grows in the second half of a phase because its planned load does: by the growth of the rate
+/// times the time that a transaction takes at the start of this half (Little's law).
+fn ramped(facts: &RunFacts, phase: &PhaseFacts, half: &[&SeriesPoint]) -> f64 {
+    let (true, Some(load), Some(rate)) = (phase.is_ramp(), phase.load, facts.main_side().offered_rate())
+    else {
+        return 0.0;
+    };
+    let start = &half[..half.len().div_ceil(4)];
+    let ended = total(start, "baseline.rep.rate");
+    let takes_s = if ended > 0.0 { total(start, "xact.level.mean") / ended } else { 0.0 };
+    (rate * (load.end - load.beg) / 2.0 * takes_s).max(0.0)
 }
 
 /// Whether the mean level of transactions rose by a large part of `gap`: a steady rise by `gap` makes the means of the first and
 /// the second half of the time differ by half of it.
 fn has_risen(points: &[&SeriesPoint], gap: f64) -> bool {
-    let levels: Vec<f64> = points.iter().filter_map(|point| point.get("xact.level.mean")).collect();
-    let part = levels.len() / 2;
-    part == 0 || mean(&levels[levels.len() - part..]) - mean(&levels[..part]) > gap / 3.0
+    let level = |points| mean(points, "xact.level.mean");
+    let part = points.len() / 2;
+    part == 0 || level(&points[points.len() - part..]) - level(&points[..part]) > gap / 3.0
 }
 
-fn mean(values: &[f64]) -> f64 {
+fn mean(points: &[&SeriesPoint], figure: &str) -> f64 {
+    let values: Vec<f64> = points.iter().filter_map(|point| point.get(figure)).collect();
     values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// This rule judges transactions, not open connections: pools of idle persistent connections may grow all the time without harm.
 pub(super) fn growing(facts: &RunFacts, found: &mut Findings) {
     let Some(headline) = facts.headline.as_ref().filter(|headline| headline.primary) else { return };
-    let levels: Vec<f64> = facts
-        .main_side()
-        .series
-        .iter()
-        .filter(|point| point.at_s >= headline.begin_s.max(SETTLING_S) && point.at_s <= headline.end_s)
-        .filter_map(|point| point.get("xact.level.mean"))
-        .collect();
-    if levels.len() < 2 * GROWTH_PARTS {
-        return;
-    }
-    let edge = |i| levels.len() * i / GROWTH_PARTS;
-    let parts: Vec<f64> = (0..GROWTH_PARTS).map(|i| mean(&levels[edge(i)..edge(i + 1)])).collect();
-    let (first, last) = (parts[0], parts[GROWTH_PARTS - 1]);
-    let grown = last - first;
-    // A level that approaches its steady value grows less and less: its last step is then a small part of the whole growth.
-    let settling = last - parts[GROWTH_PARTS - 2] < 0.1 * grown;
-    let in_each = parts.windows(2).all(|pair| pair[1] > pair[0]);
     let batch = batches(facts, headline);
-    let random = allowance(2.0 * last * batch, batch);
-    if in_each && !settling && grown > 0.5 * first && grown > random {
-        let text = format!(
-            "concurrent transactions grew throughout phase {}, from {first:.0} to {last:.0}",
-            headline.phase
-        );
-        found.add_slow_device("growing", text);
+    for (phase, begin_s, end_s) in primary(facts) {
+        let points = points(facts, begin_s.max(SETTLING_S), end_s);
+        if points.len() < 2 * GROWTH_PARTS {
+            continue;
+        }
+        let edge = |i| points.len() * i / GROWTH_PARTS;
+        let parts = |figure: &str| {
+            let part = |i| mean(&points[edge(i)..edge(i + 1)], figure);
+            (0..GROWTH_PARTS).map(part).collect::<Vec<f64>>()
+        };
+        let levels = parts("xact.level.mean");
+        // With the load, the level grows; how long transactions take should not.
+        let grows = match phase.is_ramp() {
+            true => levels.iter().zip(parts("baseline.req.rate")).map(|(level, rate)| level / rate).collect(),
+            false => levels.clone(),
+        };
+        let (first, last) = (grows[0], grows[GROWTH_PARTS - 1]);
+        let grown = last - first;
+        // What approaches its steady value grows less and less: its last step is then a small part of the whole growth.
+        let settling = last - grows[GROWTH_PARTS - 2] < 0.1 * grown;
+        let in_each = grows.windows(2).all(|pair| pair[1] > pair[0]);
+        let level = levels[GROWTH_PARTS - 1];
+        let random = allowance(2.0 * level * batch, batch) / level.max(1.0);
+        if in_each && !settling && grown > 0.5 * first && grown > random * last {
+            let text = format!(
+                "concurrent transactions grew throughout phase {}, from {:.0} to {level:.0}",
+                phase.name, levels[0]
+            );
+            found.add_slow_device("growing", text);
+        }
     }
 }

@@ -10,7 +10,7 @@ use crate::scope::Scope;
 use crate::{correctness, text};
 
 /// Largest share of transactions that may fail in the primary phase (the rule of the 1999 bake-off).
-pub(super) const ERRORS_MAX: f64 = 0.03;
+pub(crate) const ERRORS_MAX: f64 = 0.03;
 /// Largest share of wrong replies in the primary phase.
 pub(super) const WRONG_MAX: f64 = 0.001;
 

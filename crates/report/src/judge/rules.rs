@@ -6,7 +6,7 @@ use polygraph_stats::block::SLOW_SETUP;
 
 use super::{
     FindingSeverity, Findings, accepting, contents, generator, logs, outside, overload, replies, sample,
-    stalls, trend, verified,
+    sent_again, stalls, trend, unanswered, verified,
 };
 use crate::facts::RunFacts;
 
@@ -313,6 +313,18 @@ fn table() -> Vec<Rule> {
         outside::dates,
     );
     add(
+        "unanswered",
+        format!(
+            "at the end of a primary phase, requests were waiting for an answer, longer than for any that came, for 1 s at least, \
+             and servers were not working on them: with those that failed, they are more than {} of the transactions; or robots \
+             without a rate spent more than {} of their time on requests that failed or were not answered",
+            percent(replies::ERRORS_MAX),
+            percent((unanswered::WASTED_MAX * 1e3).round() / 1e3)
+        ),
+        Failed,
+        unanswered::unanswered,
+    );
+    add(
         "error goal",
         "the run ended because too many transactions failed (because of faults of the local system: INVALID)"
             .into(),
@@ -329,6 +341,16 @@ fn table() -> Vec<Rule> {
         ),
         Warning,
         accepting::connecting,
+    );
+    add(
+        "sent again",
+        format!(
+            "in the primary phase, connections that robots used again were closed without a reply to more than {} of \
+             requests",
+            percent(sent_again::SENT_AGAIN_MAX)
+        ),
+        Warning,
+        sent_again::sent_again,
     );
     add(
         "trend",

@@ -1,5 +1,5 @@
 use polygraph_stats::stall::Stall;
-use polygraph_stats::{EndReason, ErrorKind, Record, Side};
+use polygraph_stats::{EndReason, ErrorKind, PlannedLoad, Record, Side};
 
 use super::*;
 use crate::fold::fold;
@@ -233,6 +233,10 @@ fn servers_that_answer_late() {
     let logs = [Run::default().client(), late_server];
     check_logs(&logs, VerdictOutcome::Invalid, &["late"]);
     assert_eq!(fold(&logs).unwrap().verdict.limit, Some(LimitingParty::Server));
+    // Then time-outs are no evidence against the device.
+    let [_, late_server] = logs;
+    let run = Run { error: Some((10, ErrorKind::Timeout)), ..Run::default() };
+    check_logs(&[run.client(), late_server], VerdictOutcome::Invalid, &["(errors)", "late"]);
 }
 
 #[test]
@@ -455,6 +459,15 @@ fn what_was_said_after_the_origin_was_gone_is_no_evidence() {
     let late = Run { error: Some((5, ErrorKind::BadStatus)), error_from: 32.0, ..Run::default() };
     let at_the_end = Run { error: Some((1, ErrorKind::BadStatus)), ..late };
     assert_eq!(verdict(&[at_the_end.client(), died(33.0)]).1, "origin");
+}
+
+/// A server has no traffic if its device is gone.
+#[test]
+fn a_server_that_ends_because_its_device_failed_is_no_excuse() {
+    let run = |error_from| Run { error: Some((5, ErrorKind::Timeout)), error_from, ..Run::default() };
+    let idle = || Run { end: Some(EndReason::Idle), stop_at: Some(20.0), ..Run::default() }.server();
+    assert_eq!(verdict(&[run(14.0).client(), idle()]).0, "FAILED (device)");
+    assert_eq!(verdict(&[run(20.5).client(), idle()]).0, "INVALID (server)");
 }
 
 #[test]
@@ -702,6 +715,50 @@ fn servers_with_full_listen_queues_are_the_limit_not_the_device() {
     check(&rare, VerdictOutcome::Valid, &["(listen queue)"]);
     let before = Run { server_error_until: 3.0, ..full };
     check(&before, VerdictOutcome::Failed, &["errors"]);
+}
+
+#[test]
+fn a_load_that_changes_as_planned_is_no_overload() {
+    let ramp = |beg, end| PlannedLoad { beg, end, mean: (beg + end) / 2.0 };
+    let half = PlannedLoad { beg: 0.5, end: 0.5, mean: 0.5 };
+    let slow = Run { rate: 150.0, means: [1.0, 1.0], phases: [2.0, 20.0, 2.0], ..Run::default() };
+    for seed in 50..60 {
+        let run = Run { seed, ..slow.clone() };
+        for meas in [ramp(0.1, 1.0), ramp(1.0, 0.1)] {
+            let loads =
+                [PlannedLoad { beg: meas.beg, end: meas.beg, mean: meas.beg }, meas, PlannedLoad::FULL];
+            check(&Run { loads, ..run.clone() }, VerdictOutcome::Valid, &[]);
+        }
+        check(&Run { loads: [half, half, half], ..run.clone() }, VerdictOutcome::Valid, &[]);
+        // The plan is not offered, or the device has a limit.
+        let loads = [ramp(0.1, 0.1), ramp(0.1, 1.0), PlannedLoad::FULL];
+        let fewer = Run { loads, started_share: 0.6, ..run.clone() };
+        check(&fewer, VerdictOutcome::Invalid, &["(samples)", "offered"]);
+        let verdict = fold(&Run { loads, capacity: 70.0, ..run }.logs()).unwrap().verdict;
+        assert_eq!(verdict.outcome, VerdictOutcome::Failed, "{verdict:#?}");
+    }
+}
+
+/// A hundred requests a second for half a minute, with response times below two seconds.
+#[test]
+fn requests_that_are_never_answered_are_failures_to_be() {
+    let with = |unanswered| Run { unanswered, ..Run::default() };
+    check(&with((80, 200)), VerdictOutcome::Valid, &[]);
+    check(&with((300, 1)), VerdictOutcome::Valid, &[]);
+    check(&with((300, 200)), VerdictOutcome::Failed, &["unanswered"]);
+    // Some that failed are not too many by themselves.
+    let some = Run { error: Some((50, ErrorKind::Timeout)), ..with((200, 200)) };
+    check(&some, VerdictOutcome::Failed, &["unanswered"]);
+    let stopped = Run { stalls: [Some((10.0, 13.0)), None], ..with((300, 200)) };
+    check(&stopped, VerdictOutcome::Invalid, &["(unanswered)", "stalls"]);
+}
+
+#[test]
+fn requests_that_met_closed_connections_are_told() {
+    let with = |sent_again| Run { sent_again, ..Run::default() };
+    check(&with((2, 0)), VerdictOutcome::Valid, &["(sent again)"]);
+    check(&with((2, 2)), VerdictOutcome::Valid, &[]);
+    check(&Run { rate: 300.0, ..with((2, 0)) }, VerdictOutcome::Valid, &[]);
 }
 
 #[test]

@@ -17,6 +17,18 @@ pub(super) fn verified(facts: &RunFacts, found: &mut Findings) {
     if let Some(block) = all.as_ref().map(|scope| &scope.block) {
         let own = ours(block);
         let seen = block.verified.replies + block.verified.marked;
+        let good = block.ok_count();
+        if own == 0 && good > 0 {
+            let text =
+                format!("none of {good} replies was verified: robots requested no objects of the servers");
+            return found.invalid("unverified", LimitingParty::Test, text);
+        }
+        if 2 * own < good {
+            let text = format!(
+                "only {own} of {good} replies are of objects of the servers, which robots can verify"
+            );
+            found.warn("unverified", text);
+        }
         if own > 0 && seen == 0 {
             let text =
                 format!("none of {own} replies was verified: nothing shows that they come from the servers");

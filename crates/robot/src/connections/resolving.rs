@@ -100,7 +100,12 @@ impl<L: Link> Resolvers<L> {
         };
         let found = self.look_up(cx, dns, authority);
         let Some(deadline) = deadline else { return found.await };
-        let timeout = || TransactionFailure::new(ErrorKind::Timeout, format!("while looking up {authority}"));
+        let timeout = || {
+            TransactionFailure::new(
+                ErrorKind::DnsTimeout,
+                format!("the transaction's time was over while looking up {authority}"),
+            )
+        };
         run_until(cx.link.sleep_until(deadline), found).await.unwrap_or_else(|| Err(timeout()))
     }
 

@@ -1,11 +1,16 @@
 //! Explains the answer to a probe, and names the remedy.
 
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use polygraph_engine::preflight::{Probe, ProbeError};
 use polygraph_wire::preflight::PreflightReply;
 
 use crate::Failure;
+
+/// How long a server may take to refuse a connection.
+const REFUSAL_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The receiver of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +62,22 @@ impl ProbeCase<'_> {
                 ))
             }
         }
+    }
+
+    /// Why a device could not answer, if it is the server that is missing: from here, too, it refuses connections.
+    pub fn missing_server(&self, seen: &PreflightReply) -> Option<Failure> {
+        let authority = &self.probe.authority;
+        let is_open = self.arrived.is_none() && matches!(seen.status, 502..=504);
+        let address: SocketAddr = authority.parse().ok().filter(|_| is_open)?;
+        let refused = TcpStream::connect_timeout(&address, REFUSAL_PATIENCE).err()?;
+        (refused.kind() == ErrorKind::ConnectionRefused).then(|| {
+            Failure::setup(anyhow::anyhow!(
+                "nothing listens at {authority} (connection refused), and {} answered {}: is the origin server running, and is \
+                 this its port? Start it first with `polygraph server`",
+                self.who(),
+                seen.status
+            ))
+        })
     }
 
     /// Why there was no answer, and the remedy.
@@ -147,7 +168,11 @@ impl ProbeCase<'_> {
                  requests for objects that it does not have?"
             ),
             508 => format!("the request loops back to it: what is its route to {authority}?"),
-            502..=504 if self.arrived != Some(true) => format!(
+            502..=504 if self.arrived.is_none() => format!(
+                "it cannot reach the origin server at {authority}; is the server running, and is this an address that the device \
+                 reaches, without a firewall in between?"
+            ),
+            502..=504 if self.arrived == Some(false) => format!(
                 "it cannot reach the origin server at {authority}; the address must be one that the device reaches \
                  (--origin_address) on a port that it allows (--origin_port), without a firewall in between"
             ),
@@ -181,6 +206,8 @@ fn what_it_is(data: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
     use super::*;
     use polygraph_tls::failure::{FailureKind, TlsFailure};
 
@@ -233,5 +260,17 @@ mod tests {
         ] {
             assert!(case.trouble(&trouble).contains(text), "{}", case.trouble(&trouble));
         }
+        // Without the server's word, it may be the one that is missing.
+        let case = ProbeCase { arrived: None, ..case };
+        assert!(case.status(&seen(502)).contains("is the server running"));
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let authority = listener.local_addr().unwrap().to_string();
+        let probe = Probe { authority: authority.clone(), ..probe.clone() };
+        let case = ProbeCase { probe: &probe, ..case };
+        assert!(case.missing_server(&seen(502)).is_none());
+        drop(listener);
+        assert!(case.missing_server(&seen(404)).is_none());
+        let failure = case.missing_server(&seen(502)).unwrap();
+        assert!(failure.to_string().contains(&format!("nothing listens at {authority}")), "{failure}");
     }
 }

@@ -169,6 +169,7 @@ pub(crate) fn full() -> Block {
     block.validations.useful.record(1, 1);
     block.validations.useless.record(1, 1);
     block.levels_mut().into_iter().for_each(|level| level.enter(Nanos::ZERO));
+    block.unanswered.count(5_000_000_000);
     block.close(1_000_000_000);
     block
 }
@@ -184,6 +185,7 @@ fn blocks_survive_the_log_and_add_up() {
     twice.merge(&block);
     assert_eq!((twice.ok_count(), twice.failed_count()), (2 * block.ok_count(), 2 * block.failed_count()));
     assert_eq!((twice.xacts.last, twice.waiting.last, twice.conns.last), (2, 2, 2));
+    assert_eq!(twice.unanswered.older_than(2.0), Some((2, 2)));
     assert_eq!((twice.pages.parts.sum(), twice.closes[1].uses.sum(), twice.missed[2].bytes), (6.0, 4.0, 6));
     assert_eq!(
         (twice.custom.count_and_bytes().count, twice.oid_gen.need_repeat),

@@ -317,6 +317,21 @@ pub fn limits() -> Vec<Row> {
                 Got::of_run(sandbox, &sandbox.polygraph("simulate fill.pg"))
             },
         ),
+        Row::new(
+            "a run",
+            "robots request only foreign objects",
+            Want::invalid("test", "unverified"),
+            |sandbox| {
+                let elsewhere = super::Device::start(super::Deed::Say(
+                    b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello",
+                ));
+                sandbox.write("trace.urls", &format!("http://127.0.0.1:{}/\n", elsewhere.port()));
+                configured(sandbox, FOREIGN)
+            },
+        ),
+        Row::new("a run", "a load that grows as planned, and slow servers", Want::VALID, |sandbox| {
+            configured(sandbox, RAMP)
+        }),
         Row::new("a run", "stopped by Ctrl-C", Want::invalid("test", "interrupted").code(130), |sandbox| {
             let mut run = sandbox
                 .start("run --no_proxy --req_rate 200/sec --goal 30s --verb_lvl 2 --loops 1 --predict no");
@@ -341,6 +356,35 @@ pub fn limits() -> Vec<Row> {
         ),
     ]
 }
+
+/// A run of a workload without a device. SERVER stands for the address of the server.
+fn configured(sandbox: &Sandbox, workload: &str) -> Got {
+    sandbox.write("test.pg", &workload.replace("SERVER", &format!("127.0.0.1:{}", free_port())));
+    let words = "run --config test.pg --no_proxy --predict no --preflight no --loops 1";
+    Got::of_run(sandbox, &sandbox.polygraph(words))
+}
+
+/// A load that grows to the tenfold while each request takes a second.
+const RAMP: &str = "
+    Content C = { size = const(2KB); cachable = 80%; };
+    Server S = { contents = [ C ]; addresses = ['SERVER']; xact_think = norm(1sec, 0.3sec); };
+    Robot R = { origins = S.addresses; addresses = ['127.0.0.1' ** 10]; req_rate = 15/sec; };
+    Phase warm = { name = \"warm\"; goal.duration = 6sec; load_factor_beg = 0.1; };
+    Phase meas = { name = \"meas\"; goal.duration = 20sec; load_factor_end = 1.0; primary = true; };
+    schedule(warm, meas);
+    use(S, R);
+";
+
+/// Robots that ask other servers than those of the test.
+const FOREIGN: &str = "
+    Content C = { size = const(2KB); cachable = 80%; };
+    Server S = { contents = [ C ]; addresses = ['SERVER']; };
+    Robot R = { origins = S.addresses; interests = [ \"foreign\" ]; foreign_trace = \"trace.urls\";
+        addresses = ['127.0.0.1' ** 10]; req_rate = 10/sec; };
+    Phase meas = { name = \"meas\"; goal.duration = 3sec; primary = true; };
+    schedule(meas);
+    use(S, R);
+";
 
 /// A phase that only a fill can end.
 const UNFILLABLE: &str = "

@@ -21,6 +21,8 @@ pub enum Deed {
     Repeat(&'static [u8], &'static [u8], Duration),
     /// Gets the reply from the origin and sends what this makes of it. The number is that of the request.
     Relay(fn(Reply, u64) -> Vec<u8>),
+    /// Passes requests on, but never answers the first of so many.
+    Ignore(u64),
     /// Breaks the connection with a reset, before the request is read or after.
     Reset {
         /// The request is read first.
@@ -149,6 +151,8 @@ fn serve(
             let made = make(Reply { last: before.map(Box::new), ..reply }, number);
             client.write_all(&made)?;
         }
+        Deed::Ignore(every) if number.is_multiple_of(every) => hold(&mut client),
+        Deed::Ignore(_) => client.write_all(&fetch(&request)?.bytes())?,
         Deed::Reset { .. } => return reset(&client),
     }
     client.shutdown(Shutdown::Write)?;

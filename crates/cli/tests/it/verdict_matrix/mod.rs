@@ -5,6 +5,7 @@
 mod bench;
 mod device;
 mod replies;
+mod streams;
 mod tickets;
 
 use std::sync::Mutex;
@@ -214,6 +215,7 @@ fn rows() -> Vec<Row> {
         bench::client_alone(),
         bench::limits(),
         bench::queues(),
+        streams::resets(),
         bench::names(),
         tickets::tickets(),
     ];

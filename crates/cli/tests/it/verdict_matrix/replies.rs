@@ -39,6 +39,8 @@ pub const SILENT: Want = Want::failed("errors", "the device did not answer");
 const CONTENT: Want = Want::failed("content", "the device delivered wrong content");
 const OWN: Want = Want::failed("correctness", "the device answered in place of the servers");
 
+const UNANSWERED: Want = Want::failed("unanswered", "the device did not answer all requests");
+
 /// Replies that devices make themselves.
 pub fn canned() -> Vec<Row> {
     let say = |name, deed, want| Row::evil(name, deed, want);
@@ -46,6 +48,7 @@ pub fn canned() -> Vec<Row> {
     vec![
         say("200 with a login page", Deed::Say(OWN_PAGE), CONTENT),
         say("200 with an empty body", Deed::Say(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"), CONTENT),
+        say("nothing to every third request", Deed::Ignore(3), UNANSWERED),
         say("204", Deed::Say(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"), ERRORS),
         say("206 to a request without a range", status!("206 Partial Content", "Content-Range: bytes 0-3/4"), BROKEN),
         say("300", status!("300 Multiple Choices", "Location: https://example.com/"), ASTRAY),

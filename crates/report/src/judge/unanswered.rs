@@ -1,0 +1,79 @@
+//! Requests that the device never answered. They have not failed yet when a phase ends, because robots wait for long.
+
+use super::blame::{self, Blame, failed_by};
+use super::replies::ERRORS_MAX;
+use super::{Findings, LimitingParty};
+use crate::facts::{PhaseFacts, RunFacts};
+use crate::scope::Scope;
+
+/// The least age in seconds of a request that counts as unanswered.
+const LEAST_AGE_S: f64 = 1.0;
+/// Largest share of their time that best-effort robots may spend on requests that failed or were not answered.
+pub(super) const WASTED_MAX: f64 = 1.0 / 3.0;
+
+/// At the end of a primary phase, so many requests had been waiting for an answer, longer than any that was answered, that with those
+/// that failed they are too many.
+pub(super) fn unanswered(facts: &RunFacts, found: &mut Findings) {
+    let Some(client) = &facts.client else { return };
+    let all = client.total.as_ref();
+    for phase in client.phases.iter().filter(|phase| phase.primary) {
+        let Some(scope) = phase.evidence() else { continue };
+        let Some((age_s, waiting)) = scope.block.unanswered.older_than(expected_s(all.unwrap_or(scope)))
+        else {
+            continue;
+        };
+        // What servers still work on is not the device's.
+        let server = facts.server.as_ref().and_then(|server| server.phase(&phase.name)?.scope.as_ref());
+        let unanswered = waiting.saturating_sub(server.map_or(0, |scope| scope.block.xacts.last)) as f64;
+        let failed = failed_by(scope, Blame::Device) + failed_by(scope, Blame::Slow);
+        let ended = scope.ended_count() as f64;
+        let is_told = failed > ERRORS_MAX * ended;
+        if unanswered > 0.0 && !is_told && failed + unanswered > ERRORS_MAX * (ended + unanswered) {
+            let text = format!(
+                "{unanswered:.0} requests had waited for an answer of the device for {age_s} s or longer when phase {} ended; \
+                 {ended:.0} transactions ended in it, {failed:.0} of them failed",
+                phase.name
+            );
+            add(facts, found, text);
+        } else if let Some(share) = wasted(facts, phase, scope).filter(|_| unanswered + failed > 0.0) {
+            let text = format!(
+                "robots spent {:.0} % of phase {} on requests that failed or were never answered by the device",
+                100.0 * share,
+                phase.name
+            );
+            add(facts, found, text);
+        }
+    }
+}
+
+fn add(facts: &RunFacts, found: &mut Findings, text: String) {
+    match &facts.origin_gone {
+        Some(_) => found.invalid("unanswered", LimitingParty::Server, text),
+        None => found.slow_as("unanswered", blame::UNANSWERED, text),
+    }
+}
+
+/// After this time, in seconds, an answer is not to be expected any more: it is longer than that of any answered request.
+fn expected_s(scope: &Scope) -> f64 {
+    let block = &scope.block;
+    let longest = block.classes.iter().filter_map(|class| class.rptm_us.max()).max().unwrap_or(0);
+    let mean = block.mean_rptm_us().unwrap_or(0.0);
+    LEAST_AGE_S.max(1e-6 * (10.0 * mean).max(1.5 * longest as f64))
+}
+
+/// The share of their time that best-effort robots spent on anything but successful transactions, if it is too large. Robots with a
+/// rate ask others meanwhile.
+fn wasted(facts: &RunFacts, phase: &PhaseFacts, scope: &Scope) -> Option<f64> {
+    let block = &scope.block;
+    let mean_s = 1e-6 * block.mean_rptm_us().unwrap_or(0.0);
+    // Transactions that began before the phase or end behind it matter in a short one.
+    if facts.main_side().offered_rate().is_some() || phase.is_ramp() || scope.seconds < 10.0 * mean_s {
+        return None;
+    }
+    let answers = block.classes.iter().map(|class| class.rptm_us.sum());
+    let steps = block.auth_steps.iter().map(|step| step.rptm_us.sum());
+    let answered_s = 1e-6 * answers.chain(steps).chain([block.dns.rptm_us.sum()]).sum::<f64>();
+    let spent_s = block.xacts.integral - block.waiting.integral;
+    let share = (spent_s - answered_s) / spent_s;
+    (spent_s > 0.0 && share > WASTED_MAX).then_some(share)
+}
