@@ -5,6 +5,7 @@ pub mod counts;
 pub mod hop;
 pub mod layers;
 pub mod multiplexed;
+mod pending;
 pub mod pool;
 pub mod resolving;
 mod socks;

@@ -171,3 +171,28 @@ fn foreign_urls_may_be_https() {
     let done = sandbox.polygraph("check tls.pg");
     assert!(format!("{done:?}").contains("ssl_wraps"), "{done:?}");
 }
+
+/// A handshake takes longer than it takes until the next requests start.
+#[test]
+fn requests_wait_for_a_connection_that_is_being_set_up() {
+    for version in ["2", "3"] {
+        let sandbox = Sandbox::new();
+        let text = format!(
+            "SslWrap W = {{ key_types = [ \"RSA\" ]; }};
+             Content C = {{ size = const(1KB); cachable = 80%; }};
+             Server S = {{ contents = [ C ]; addresses = ['127.0.0.1:{}']; ssl_wraps = [ W ];
+                 http_versions = [ \"2\", \"3\" ]; h2_streams = 1000; pconn_use_lmt = const(100000); }};
+             Robot R = {{ origins = S.addresses; addresses = ['127.0.0.1']; ssl_wraps = [ W ]; req_rate = 1500/sec;
+                 http_versions = [ \"{version}\" ]; h2_streams = 1000; pconn_use_lmt = const(100000); }};
+             Phase p = {{ name = \"p\"; goal.xactions = 1500; }};
+             schedule(p);
+             use(S, R);",
+            free_port()
+        );
+        sandbox.write("tls.pg", &text);
+        let (done, figures) = run(&sandbox, "--loops 1 --predict no");
+        assert_eq!(figures["errors.count"], 0.0, "{done:?}");
+        assert_eq!(figures["conn.open.started"], 1.0, "HTTP/{version}: {done:?}");
+        assert!(figures["wait.started"] > 0.0, "HTTP/{version}: {done:?}");
+    }
+}

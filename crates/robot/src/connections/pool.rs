@@ -16,6 +16,7 @@ use super::counts;
 use super::hop::Hop;
 use super::layers::{Layered, SetUp, SetUpState, add_layers, open_http3};
 use super::multiplexed::{MultiplexedConnection, Protocol};
+use super::pending::{PendingConnections, PendingGuard};
 use super::wait_queue::{WaitEnd, WaitQueue};
 use crate::context::{GroupContext, RobotContext};
 use crate::failure::{Incomplete, TransactionFailure};
@@ -132,6 +133,8 @@ pub struct ConnectionPool<C: Conn> {
     robots: RefCell<Vec<RobotConnections<C>>>,
     /// Transactions that wait for a connection, by robot.
     queues: RefCell<FxHashMap<usize, Rc<WaitQueue>>>,
+    /// Connections for several requests that are being set up.
+    pending: PendingConnections,
     /// Number of open connections of all robots.
     open: Cell<usize>,
     /// Number of connections that were opened so far.
@@ -152,6 +155,7 @@ impl<C: Conn> ConnectionPool<C> {
         ConnectionPool {
             robots: RefCell::new((0..robots).map(robot).collect()),
             queues: RefCell::default(),
+            pending: PendingConnections::default(),
             open: Cell::new(0),
             opened: Cell::new(0),
             set_up: SetUpState::default(),
@@ -194,6 +198,19 @@ impl<C: Conn> ConnectionPool<C> {
         who: RobotIdentity<'_>,
     ) -> Result<Box<PooledConnection<C>>, Incomplete> {
         loop {
+            if let Some(pending) = self.pending.with_room(cx.robot, hop) {
+                let started = cx.now();
+                self.wait_in(cx, &pending.waiting, deadline).await?;
+                if let Some(failure) = pending.failure() {
+                    return Err(TransactionFailure { started: Some(started), ..failure }.into());
+                }
+                if let Some(mut connection) = self.take_idle(cx, hop) {
+                    // The request has waited for the set-up like the first one on the connection.
+                    connection.set_up.get_or_insert(SetUp { started, ended: cx.now() });
+                    return Ok(connection);
+                }
+                continue;
+            }
             if self.has_room(cx) {
                 if cx.version_to(hop) == HttpVersion::Http3 {
                     // A set-up is rare and its state is large, so it is boxed.
@@ -215,27 +232,49 @@ impl<C: Conn> ConnectionPool<C> {
                 return Err(Incomplete::Cancelled);
             }
             let queue = self.queue(cx)?;
-            let now = cx.now();
-            cx.recorder.with(|block| block.waiting.enter(now));
-            let end = match deadline {
-                // Waits are rare and their state is large, so it is boxed.
-                Some(at) => Box::pin(queue.wait(cx.link.sleep_until(at))).await,
-                None => queue.wait(pending()).await,
-            };
-            let now = cx.now();
-            cx.recorder.with(|block| block.waiting.leave(now));
-            match end {
-                WaitEnd::Woken => {}
-                WaitEnd::Cancelled => return Err(Incomplete::Cancelled),
-                WaitEnd::TimedOut => {
-                    let detail = "while waiting for a connection";
-                    return Err(TransactionFailure::new(ErrorKind::Timeout, detail).into());
-                }
-            }
+            self.wait_in(cx, &queue, deadline).await?;
             if let Some(connection) = self.take_idle(cx, hop) {
                 return Ok(connection);
             }
         }
+    }
+
+    /// Waits in a queue for a connection.
+    async fn wait_in<L: Link<Conn = C>>(
+        &self,
+        cx: RobotContext<'_, L>,
+        queue: &WaitQueue,
+        deadline: Option<Nanos>,
+    ) -> Result<(), Incomplete> {
+        let now = cx.now();
+        cx.recorder.with(|block| block.waiting.enter(now));
+        let end = match deadline {
+            // Waits are rare and their state is large, so it is boxed.
+            Some(at) => Box::pin(queue.wait(cx.link.sleep_until(at))).await,
+            None => queue.wait(pending()).await,
+        };
+        let now = cx.now();
+        cx.recorder.with(|block| block.waiting.leave(now));
+        match end {
+            WaitEnd::Woken => Ok(()),
+            WaitEnd::Cancelled => Err(Incomplete::Cancelled),
+            WaitEnd::TimedOut => {
+                let detail = "while waiting for a connection";
+                Err(TransactionFailure::new(ErrorKind::Timeout, detail).into())
+            }
+        }
+    }
+
+    /// The set-up of a connection to `hop` begins, which will be used for so many requests. Others wait for it if it can have several
+    /// at the same time.
+    fn begin_set_up<L: Link<Conn = C>>(
+        &self,
+        cx: RobotContext<'_, L>,
+        hop: Hop,
+        use_limit: u32,
+    ) -> Option<PendingGuard<'_>> {
+        let most = use_limit.min(cx.profile().http2.streams);
+        cx.version_to(hop).is_multiplexed().then(|| self.pending.begin(cx.robot, hop, most))
     }
 
     /// The idle connection of the robot that a request to `hop` can use, the last used one if there are several. For robots that
@@ -341,9 +380,11 @@ impl<C: Conn> ConnectionPool<C> {
         // The next waiter must not keep waiting for a slot that this transaction could not use.
         let (opened, use_limit) = self.admit(cx).inspect_err(|_| self.wake_waiter(cx.robot))?;
         let number = self.enter(cx, opened);
+        let pending = self.begin_set_up(cx, hop, use_limit);
         let client = match open_http3(cx, hop, &self.set_up.tls, opened, deadline).await {
             Ok(client) => client,
             Err(failure) => {
+                pending.iter().for_each(|pending| pending.fail(&failure));
                 self.forget(cx, false, None, cx.now());
                 return Err(TransactionFailure { started: Some(opened), ..failure });
             }
@@ -393,6 +434,7 @@ impl<C: Conn> ConnectionPool<C> {
     ) -> Result<Box<PooledConnection<C>>, TransactionFailure> {
         let plain = *connection;
         let opened = plain.opened;
+        let pending = self.begin_set_up(cx, plain.hop, plain.use_limit);
         match add_layers(cx, plain.conn, plain.hop, who, &self.set_up, deadline).await {
             Ok(Layered { conn, granted }) => {
                 let ended = cx.now();
@@ -401,6 +443,7 @@ impl<C: Conn> ConnectionPool<C> {
                 Ok(Box::new(PooledConnection { conn, established: true, set_up, granted, ..plain }))
             }
             Err(failure) => {
+                pending.iter().for_each(|pending| pending.fail(&failure));
                 self.forget(cx, false, None, cx.now());
                 Err(TransactionFailure { started: Some(opened), ..failure })
             }
@@ -489,6 +532,7 @@ impl<C: Conn> ConnectionPool<C> {
         if let Some(queue) = queue {
             queue.cancel_all();
         }
+        self.pending.cancel(cx.robot);
         self.close_all_idle(cx);
     }
 
