@@ -156,6 +156,16 @@ impl SideFacts {
     pub fn offered_rate(&self) -> Option<f64> {
         self.processes.iter().map(|process| process.header.offered_rate).sum()
     }
+
+    /// The mean rate per second that was planned for these phases; `None` if the plan does not tell it.
+    pub fn planned_rate(&self, phases: &[&PhaseFacts]) -> Option<f64> {
+        let full = self.offered_rate()?;
+        let lengths = || phases.iter().filter_map(|phase| Some((*phase, phase.scope.as_ref()?.seconds)));
+        let planned: Option<f64> =
+            lengths().map(|(phase, seconds)| Some(full * phase.mean_load()? * seconds)).sum();
+        let seconds: f64 = lengths().map(|(_, seconds)| seconds).sum();
+        planned.filter(|_| seconds > 0.0).map(|planned| planned / seconds)
+    }
 }
 
 /// The phases of the headline figures.

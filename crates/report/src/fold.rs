@@ -140,16 +140,6 @@ fn asked_directly(client: &SideFacts, server: Option<&SideFacts>) -> bool {
     })
 }
 
-/// The mean rate that was planned for these phases.
-fn planned_rate(side: &SideFacts, phases: &[&PhaseFacts]) -> Option<f64> {
-    let full = side.offered_rate()?;
-    let lengths = || phases.iter().filter_map(|phase| Some((*phase, phase.scope.as_ref()?.seconds)));
-    let planned: Option<f64> =
-        lengths().map(|(phase, seconds)| Some(full * phase.mean_load()? * seconds)).sum();
-    let seconds: f64 = lengths().map(|(_, seconds)| seconds).sum();
-    planned.filter(|_| seconds > 0.0).map(|planned| planned / seconds)
-}
-
 /// Headline figures come from the primary phases. If none of them counted anything, the last phase with the
 /// highest offered rate (within 1 %) replaces them, and the result says so.
 fn headline(side: &SideFacts) -> Option<Headline> {
@@ -175,6 +165,6 @@ fn headline(side: &SideFacts) -> Option<Headline> {
         begin_s: chosen.iter().filter_map(|phase| phase.begin_s).reduce(f64::min)?,
         end_s: chosen.iter().filter_map(|phase| phase.end_s).reduce(f64::max)?,
         primary: chosen.iter().any(|phase| phase.primary),
-        planned_rate: planned_rate(side, &chosen),
+        planned_rate: side.planned_rate(&chosen),
     })
 }

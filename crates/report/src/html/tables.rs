@@ -18,7 +18,7 @@ pub(super) fn caption(what: &str, view: &View<'_>) -> String {
 pub fn load(view: &View<'_>) -> Option<Table> {
     let scope = view.scope;
     let fixed = |name, decimals| number(value(name, scope), decimals);
-    let planned = view.side.offered_rate();
+    let planned = view.planned_rate;
     let mut rows = Vec::new();
     if planned.is_some() {
         rows.push(row("planned", [number(planned, 2), UNDEFINED.into(), UNDEFINED.into()]));

@@ -13,6 +13,8 @@ pub struct View<'a> {
     pub scope: &'a Scope,
     /// The servers over the same phases, if this is the clients' side and the servers have all of them.
     servers: Option<Cow<'a, Scope>>,
+    /// The mean rate per second that was planned for these phases, if the plan tells it.
+    pub planned_rate: Option<f64>,
     /// Which phases, in words.
     pub name: String,
 }
@@ -37,6 +39,7 @@ impl<'a> View<'a> {
             side,
             scope: &headline.scope,
             servers: servers(facts, side, &names),
+            planned_rate: headline.planned_rate,
             name: format!("{several} {}", names.join(", ")),
         })
     }
@@ -53,6 +56,7 @@ impl<'a> View<'a> {
                 .filter(|_| of_clients)
                 .and_then(|s| s.total.as_ref())
                 .map(Cow::Borrowed),
+            planned_rate: side.planned_rate(&side.phases.iter().collect::<Vec<_>>()),
             name: "all phases".to_owned(),
         })
     }
@@ -64,6 +68,7 @@ impl<'a> View<'a> {
                 side,
                 scope: phase.scope.as_ref()?,
                 servers: servers(facts, side, &[&phase.name]),
+                planned_rate: side.planned_rate(&[phase]),
                 name: format!("phase {}", phase.name),
             })
         })
