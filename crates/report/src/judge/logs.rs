@@ -1,14 +1,20 @@
 //! Whether the logs are complete and come from one run.
 
+use std::collections::BTreeSet;
+
 use polygraph_stats::{EndReason, ErrorKind};
 
 use super::blame::{self, Blame, failed_by};
 use super::replies::ERRORS_MAX;
 use super::{FAILURES, FindingSeverity, Findings, LimitingParty};
 use crate::facts::{PhaseEnd, PhaseFacts, ProcessFacts, RunFacts, SideFacts};
+use crate::scope::Scope;
+use crate::verdict::VerdictFinding;
 
 /// Name of the rule about logs of one side only.
 const ONE_SIDE: &str = "one side";
+/// Name of the rule about servers that robots did not ask.
+const ELSEWHERE: &str = "elsewhere";
 /// Largest share of the primary phase that may have no statistics.
 pub(super) const LOST_MAX: f64 = 0.02;
 /// Seconds of the primary phase that may have no statistics, even in a short phase: one and a half intervals.
@@ -110,22 +116,59 @@ pub(super) fn one_side(facts: &RunFacts, found: &mut Findings) {
     }
 }
 
+/// No request arrived at the servers, and robots were told other ports than those at which the servers listen. Addresses may differ:
+/// servers may listen at all of a host, or behind a device that translates them.
+pub(super) fn elsewhere(facts: &RunFacts, found: &mut Findings) {
+    let (Some(client), Some(server)) = (&facts.client, &facts.server) else { return };
+    let told = |side: &SideFacts, name: &str| {
+        let mut processes = side.processes.iter().filter(|process| process.header.workload_text.is_empty());
+        processes.next().and_then(|process| process.setting(name)).map(str::to_owned)
+    };
+    let (Some(asked), Some(listened)) = (told(client, "origins"), told(server, "addresses")) else { return };
+    let arrived = server.total.as_ref().map_or(0, |total| total.block.xacts.entered);
+    if arrived == 0
+        && ports(&asked).is_some_and(|asked| ports(&listened).is_some_and(|all| all.is_disjoint(&asked)))
+    {
+        let text = format!(
+            "robots requested objects of {asked} (--origin), but the servers listened at {listened}, where no request arrived"
+        );
+        found.invalid(ELSEWHERE, LimitingParty::Test, text);
+    }
+}
+
+/// The ports in a list of addresses, if all have one.
+fn ports(list: &str) -> Option<BTreeSet<u16>> {
+    list.split([',', ' '])
+        .filter(|part| !part.is_empty())
+        .map(|part| part.rsplit_once(':')?.1.parse().ok())
+        .collect()
+}
+
 /// Whether, without a server log, the origin servers explain the failures as well as a device does: no good reply ever arrived,
-/// or no log names a device. A proxy that refuses connections is certainly not running.
+/// a gateway says that it cannot reach them, or no log names a device. A proxy that refuses connections is certainly not running.
 fn is_device_or_server(client: &SideFacts) -> bool {
     let Some(total) = &client.total else { return false };
     let blamed = failed_by(total, Blame::Device) + failed_by(total, Blame::Slow);
     let named = client.processes.iter().all(|process| process.names_device());
     let refused = blame::most(total) == Some(ErrorKind::ConnectFailed);
     blamed > ERRORS_MAX * total.ended_count() as f64
-        && (total.block.ok_count() == 0 || !named)
+        && (total.block.ok_count() == 0 || 2.0 * gateway_errors(total) > blamed || !named)
         && !(named && refused)
+}
+
+/// Replies that say that the next server cannot be reached or does not answer (RFC 9110, section 15.6).
+fn gateway_errors(total: &Scope) -> f64 {
+    let of_status = |status| total.block.other_replies.get(status).map_or(0, |replies| replies.size.count());
+    [502, 504].map(of_status).iter().sum::<u64>() as f64
 }
 
 impl Findings {
     /// Failures that origin servers could have caused are no evidence against a device; wrong content is.
     pub(super) fn excuse_for_missing_server_log(&mut self) {
-        let unknown = self.all.iter().any(|f| f.rule == ONE_SIDE && f.weight == FindingSeverity::Invalid);
+        let unknown = |f: &VerdictFinding| {
+            [ONE_SIDE, ELSEWHERE].contains(&f.rule) && f.weight == FindingSeverity::Invalid
+        };
+        let unknown = self.all.iter().any(unknown);
         for finding in self.all.iter_mut().filter(|_| unknown) {
             if finding.weight == FindingSeverity::Failed && FAILURES.contains(&finding.rule) {
                 finding.weight = FindingSeverity::Warning;

@@ -61,10 +61,19 @@ fn table() -> Vec<Rule> {
     add(
         "one side",
         "client logs are missing; or server logs are missing where the origin servers may have caused the \
-         failures: no reply was successful, or no device is named (otherwise missing server logs: warning)"
+         failures: no reply was successful, most failures were replies 502 or 504, or no device is named (otherwise missing \
+         server logs: warning)"
             .into(),
         Invalid,
         logs::one_side,
+    );
+    add(
+        "elsewhere",
+        "without a workload file: no request arrived at the servers, and robots were told other ports (`--origin`) than those at \
+         which the servers listened"
+            .into(),
+        Invalid,
+        logs::elsewhere,
     );
     add(
         "mixed",

@@ -534,6 +534,22 @@ fn the_limit_of_the_tests_own_connections_is_no_servers_fault() {
     check_logs(&[client, run.server()], VerdictOutcome::Invalid, &["errors", "offered"]);
 }
 
+#[test]
+fn servers_at_another_port_than_robots_were_told_are_no_fault_of_the_device() {
+    let logs = |asked: &str| {
+        let mut client = Run { error: Some((1, ErrorKind::BadStatus)), ..Run::default() }.client();
+        client.log.header.settings.push(("origins".into(), asked.into()));
+        let mut server = Run { rate: 1e-9, ..Run::default() }.server();
+        server.log.header.settings.push(("addresses".into(), "0.0.0.0:9001, 0.0.0.0:9002".into()));
+        [client, server]
+    };
+    let (word, rule, _) = verdict(&logs("10.0.0.1:9000"));
+    assert_eq!((&*word, rule), ("INVALID (test)", "elsewhere"));
+    for asked in ["10.0.0.1:9002", "origin.bench.tst"] {
+        assert_eq!(verdict(&logs(asked)).0, "FAILED (device)", "{asked}");
+    }
+}
+
 /// Without the server's log nothing tells a dead server from a device that failed, unless a device refuses the robots.
 #[test]
 fn a_client_alone_does_not_blame_a_device_for_a_dead_server() {
@@ -559,6 +575,14 @@ fn a_client_alone_does_not_blame_a_device_for_a_dead_server() {
         VerdictOutcome::Failed,
         &["(one side)", "errors"],
     );
+    // A gateway says that it cannot reach the server.
+    let mut gateway = logs(3, ErrorKind::BadStatus, "127.0.0.1:3128");
+    for record in &mut gateway[0].log.records {
+        if let Record::Interval(interval) = record {
+            (0..interval.block.failed_count()).for_each(|_| interval.block.fail(502, 1, 1, false));
+        }
+    }
+    unknown(&gateway);
     check_logs(
         &logs(3, ErrorKind::WrongObject, "none"),
         VerdictOutcome::Failed,
