@@ -4,12 +4,13 @@ use polygraph_traffic::{Content, Method, Oid};
 use polygraph_wire::body::DeclaredFraming;
 use polygraph_wire::head::{Persistence, is_named};
 use polygraph_wire::marks::Marks;
+use polygraph_wire::upload::UploadDigest;
 use polygraph_wire::{Framing, RequestHead, date, head, uri};
 
 use crate::names::ServerNames;
 use crate::object_lookup::{RequestedObject, look_up_object};
 use crate::settings::{OriginConfig, ServerProfile};
-use crate::upload::Upload;
+use crate::upload::{Upload, alteration};
 
 /// The most bytes of a request head.
 pub const MAX_HEAD: usize = 32 * 1024;
@@ -123,6 +124,15 @@ impl Request {
     pub fn size(&self) -> u64 {
         self.head_size as u64 + self.upload.as_ref().map_or(0, |upload| upload.received())
     }
+
+    /// Why its complete body is not the one that the client sent; `None` if it is, or if nothing tells.
+    pub fn altered_body(&mut self) -> Option<String> {
+        match (&mut self.upload, self.marks.upload) {
+            (Some(upload), _) => upload.alteration(),
+            (None, Some(sent)) if self.fault.is_none() => alteration(UploadDigest::default().mark(), sent),
+            (None, _) => None,
+        }
+    }
 }
 
 /// Why bytes are not an acceptable request.
@@ -214,8 +224,9 @@ impl RequestReader<'_> {
             .range
             .filter(|_| method == Some(Method::Get))
             .map(|range| Box::new(Parts { range: range.into(), only_if: fields.if_range }));
-        request.upload = (framing != Framing::Length(0) && fault.is_none())
-            .then(|| Box::new(Upload::new(framing, fields.md5, !request.method.has_body())));
+        request.upload = (framing != Framing::Length(0) && fault.is_none()).then(|| {
+            Box::new(Upload::new(framing, fields.md5, request.marks.upload, !request.method.has_body()))
+        });
         request.credentials = (self.profile.access.is_some() && fault.is_none() && !is_health)
             .then(|| Box::new(credentials(head)));
         request.challenges.clear();

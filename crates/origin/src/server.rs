@@ -524,11 +524,10 @@ impl<L: Link> Server<L> {
                     .map(|mark| AbortCoords { whether: mark.whether.get(), place: mark.place.get() });
                 return self.body_fault(conn, upload, coords, fault);
             }
-            if upload.is_altered() {
-                self.send_refusal(conn, b"HTTP/1.1 400 Bad Request\r\n");
-                let detail = "the request body does not match its Content-MD5".into();
-                return ServerOutcome::Failed(ErrorKind::AlteredBody, detail);
-            }
+        }
+        if !refused && let Some(detail) = request.altered_body() {
+            self.send_refusal(conn, b"HTTP/1.1 400 Bad Request\r\n");
+            return ServerOutcome::Failed(ErrorKind::AlteredBody, detail);
         }
         if request.challenges.is_empty() && !self.think(transaction).await {
             return ServerOutcome::Failed(ErrorKind::Timeout, "during the think time".into());

@@ -311,6 +311,16 @@ fn faulty_requests_fail() {
             ErrorKind::AlteredBody,
         ),
         (get("Content-Length: 3\r\n").replace("GET", "PUT") + "ab", 0, ErrorKind::BodyShort),
+        (
+            get("Content-Length: 3\r\nX-Upload: 3 352441c3\r\n").replace("GET", "PUT") + "abC",
+            400,
+            ErrorKind::AlteredBody,
+        ),
+        (
+            get("Content-Length: 0\r\nX-Upload: 3 352441c2\r\n").replace("GET", "PUT"),
+            400,
+            ErrorKind::AlteredBody,
+        ),
     ] {
         let bench = Bench::new(persistent(classic(10.0)));
         let reply = bench.ask(&request);

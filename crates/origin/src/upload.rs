@@ -2,6 +2,7 @@
 
 use polygraph_traffic::AbortCoords;
 use polygraph_wire::checksum::{self, ContentMd5};
+use polygraph_wire::upload::{UploadDigest, UploadMark};
 use polygraph_wire::{BodyError, BodyReader, Framing};
 
 /// Reads the body of a request. The body is counted and its digest computed; its bytes are not kept.
@@ -15,20 +16,28 @@ pub struct Upload {
     received: u64,
     /// The digest so far, and the one that the client sent; the inner `None` is a value that is not a digest.
     md5: Option<(ContentMd5, Option<[u8; 16]>)>,
+    /// The mark so far, and that of the body that the client sent.
+    mark: Option<(UploadDigest, UploadMark)>,
 }
 
 impl Upload {
-    /// A body of which nothing has arrived; `digest` is the value of `Content-MD5`.
+    /// A body of which nothing has arrived; `digest` is the value of `Content-MD5`, and `mark` what robots sent.
     ///
     /// `must_be_empty` is for methods without a body: clients of HTTP/2 and HTTP/3 may end any request in a frame of its own, so that its
     /// head does not say that there is nothing (RFC 9113, section 8.1), and devices pass this on as an empty body in chunks.
-    pub fn new(framing: Framing, digest: Option<&[u8]>, must_be_empty: bool) -> Upload {
+    pub fn new(
+        framing: Framing,
+        digest: Option<&[u8]>,
+        mark: Option<UploadMark>,
+        must_be_empty: bool,
+    ) -> Upload {
         let size = match framing {
             Framing::Length(size) => Some(size),
             Framing::Chunked | Framing::UntilClose => None,
         };
         let md5 = digest.map(|digest| (ContentMd5::default(), checksum::parse(digest)));
-        Upload { reader: BodyReader::new(framing), size, must_be_empty, received: 0, md5 }
+        let mark = mark.map(|mark| (UploadDigest::default(), mark));
+        Upload { reader: BodyReader::new(framing), size, must_be_empty, received: 0, md5, mark }
     }
 
     /// Reads the next bytes of the connection and returns how many of them belong to the body.
@@ -36,11 +45,14 @@ impl Upload {
     /// # Errors
     /// If the chunked coding is broken.
     pub fn feed(&mut self, data: &[u8]) -> Result<usize, BodyError> {
-        let Upload { reader, received, md5, .. } = self;
+        let Upload { reader, received, md5, mark, .. } = self;
         let fed = reader.feed(data, |bytes| {
             *received += bytes.len() as u64;
             if let Some((md5, _)) = md5 {
                 md5.update(bytes);
+            }
+            if let Some((digest, _)) = mark {
+                digest.update(bytes);
             }
         })?;
         Ok(fed.consumed)
@@ -68,9 +80,24 @@ impl Upload {
         cut.is_some_and(|cut| self.received <= cut)
     }
 
-    /// Whether the complete body does not match its digest.
-    pub fn is_altered(&mut self) -> bool {
-        self.md5.as_mut().is_some_and(|(md5, expected)| Some(md5.finish()) != *expected)
+    /// Why the complete body is not the one that the client sent; `None` if it is, or if nothing tells.
+    pub fn alteration(&mut self) -> Option<String> {
+        if self.md5.as_mut().is_some_and(|(md5, expected)| Some(md5.finish()) != *expected) {
+            return Some("the request body does not match its Content-MD5".to_owned());
+        }
+        let (digest, sent) = self.mark.as_ref()?;
+        alteration(digest.mark(), *sent)
+    }
+}
+
+/// Why a body that arrived is not the one that a robot sent.
+pub fn alteration(arrived: UploadMark, sent: UploadMark) -> Option<String> {
+    match arrived {
+        arrived if arrived == sent => None,
+        UploadMark { size, .. } if size == sent.size => {
+            Some(format!("other bytes arrived than the {size} of the request body"))
+        }
+        UploadMark { size, .. } => Some(format!("{size} bytes arrived of a request body of {}", sent.size)),
     }
 }
 
@@ -88,12 +115,27 @@ mod tests {
             (Some("nonsense"), true),
             (None, false),
         ] {
-            let mut upload = Upload::new(Framing::Length(3), digest.map(str::as_bytes), false);
+            let mut upload = Upload::new(Framing::Length(3), digest.map(str::as_bytes), None, false);
             assert_eq!(upload.feed(b"ab"), Ok(2));
             assert!(!upload.is_done());
             assert_eq!(upload.feed(b"cNEXT"), Ok(1));
             assert!(upload.is_done() && upload.received() == 3);
-            assert_eq!(upload.is_altered(), altered, "{digest:?}");
+            assert_eq!(upload.alteration().is_some(), altered, "{digest:?}");
+        }
+    }
+
+    #[test]
+    fn bodies_are_those_that_robots_sent() {
+        let mark = |bytes: &[u8]| {
+            let mut digest = UploadDigest::default();
+            digest.update(bytes);
+            digest.mark()
+        };
+        for (sent, says) in [(&b"abc"[..], ""), (b"abd", "other bytes"), (b"abcd", "3 bytes arrived")] {
+            let mut upload = Upload::new(Framing::Length(3), None, Some(mark(sent)), false);
+            assert_eq!(upload.feed(b"abc"), Ok(3));
+            let found = upload.alteration().unwrap_or_default();
+            assert!(found.is_empty() == says.is_empty() && found.contains(says), "{found}");
         }
     }
 
@@ -103,7 +145,7 @@ mod tests {
         let coords = AbortCoords::draw(1.0, &mut rng);
         let cut = coords.cut(1000).unwrap();
         let after = |bytes: u64| {
-            let mut upload = Upload::new(Framing::Length(1000), None, false);
+            let mut upload = Upload::new(Framing::Length(1000), None, None, false);
             assert_eq!(upload.feed(&vec![b'x'; bytes as usize]), Ok(bytes as usize));
             upload
         };
@@ -111,6 +153,6 @@ mod tests {
         assert!(!after(cut + 1).is_cut(Some(coords)));
         assert!(!after(cut).is_cut(None));
         assert!(!after(cut).is_cut(Some(AbortCoords::draw(0.0, &mut rng))));
-        assert!(!Upload::new(Framing::Chunked, None, false).is_cut(Some(coords)));
+        assert!(!Upload::new(Framing::Chunked, None, None, false).is_cut(Some(coords)));
     }
 }

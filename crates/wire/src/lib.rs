@@ -38,6 +38,7 @@ pub mod range;
 pub mod raw_uris;
 pub mod socks;
 pub mod target;
+pub mod upload;
 pub mod uri;
 pub mod url;
 pub mod worlds;

@@ -6,7 +6,7 @@
 //! | `X-Target` | the server the client believes it talks to | the actual address of the server that replied |
 //! | `X-Contents` | | [`Fingerprint`] of the server's contents, and the size of the object without any coding |
 //!
-//! [`worlds`](crate::worlds) has the others.
+//! [`upload`](crate::upload) and [`worlds`](crate::worlds) have the others.
 
 use polygraph_traffic::id::ID_TEXT_LEN;
 use polygraph_traffic::{Fingerprint, UniqId};
@@ -15,6 +15,7 @@ use crate::body::parse_decimal;
 use crate::decimal;
 use crate::head::{Header, is_named};
 use crate::target::TargetMark;
+use crate::upload::{UploadMark, X_UPLOAD};
 use crate::worlds::{
     AbortMark, WorldMark, X_ABORT, X_LOC_WORLD, X_PHASE_SYNC_GONE, X_PHASE_SYNC_POS, X_PHASE_SYNC_WAIT,
     X_REM_WORLD, parse_sync_position,
@@ -105,6 +106,8 @@ pub struct Marks {
     pub local_world: Option<WorldMark>,
     /// A world that the sender knows.
     pub remote_world: Option<WorldMark>,
+    /// The mark of a request body.
+    pub upload: Option<UploadMark>,
     /// The coordinates of an abort.
     pub abort: Option<AbortMark>,
     /// The position of the slowest process in the schedule of phases.
@@ -129,6 +132,7 @@ impl Marks {
         match name.len() {
             6 if is_named(name, X_XACT) => self.xact = XactMark::parse(value),
             7 if is_named(name, X_ABORT) => self.abort = AbortMark::parse(value),
+            8 if is_named(name, X_UPLOAD) => self.upload = UploadMark::parse(value),
             8 if is_named(name, X_TARGET) => self.target = TargetMark::parse(value),
             10 if is_named(name, X_CONTENTS) => self.contents = ContentsMark::parse(value),
             11 if is_named(name, X_LOC_WORLD) => self.local_world = WorldMark::parse(value),

@@ -9,6 +9,7 @@ use polygraph_traffic::coding::gzip;
 use polygraph_traffic::{AbortCoords, Body, Draw, Oid, RequestKind};
 use polygraph_transport::Channel;
 use polygraph_wire::checksum::{self, ContentMd5};
+use polygraph_wire::upload::{UploadDigest, UploadMark};
 
 use super::InFlight;
 use crate::connections::pool::PooledConnection;
@@ -26,6 +27,7 @@ pub struct Upload {
     /// Announced length of the whole body in bytes.
     length: u64,
     digest: Option<String>,
+    mark: UploadMark,
     abort: AbortCoords,
     /// Whether the robot stops in the middle of the body.
     pub is_cut: bool,
@@ -45,6 +47,7 @@ impl Upload {
         let mut rng = Draw::new(u64::from(request.xact.counter) ^ cx.settings.seed.0 << 32);
         let abort = AbortCoords::draw(cx.profile().abort_prob, &mut rng);
         let (length, digest) = (body.len(), catalog.has_checksum(&oid).then(|| digest_of(&body)));
+        let mark = mark_of(&body);
         let cut = abort.cut(length);
         if let Some(position) = cut {
             body.truncate(position);
@@ -54,22 +57,33 @@ impl Upload {
             Expect::Prob(prob) => cx.http_minor() > 0 && cx.draw_event(prob),
             Expect::From(size) => cx.http_minor() > 0 && length >= size,
         };
-        Upload { body, length, digest, abort, is_cut: cut.is_some(), expects_continue }
+        Upload { body, length, digest, mark, abort, is_cut: cut.is_some(), expects_continue }
     }
 
     fn fields(&self) -> BodyFields<'_> {
-        let Upload { length, ref digest, abort, expects_continue, .. } = *self;
-        BodyFields { length, digest: digest.as_deref(), abort, expects_continue }
+        let Upload { length, ref digest, mark, abort, expects_continue, .. } = *self;
+        BodyFields { length, digest: digest.as_deref(), mark, abort, expects_continue }
     }
 }
 
-fn digest_of(body: &Body) -> String {
-    let (mut body, mut digest) = (body.clone(), ContentMd5::default());
+fn each_chunk(body: &Body, mut see: impl FnMut(&[u8])) {
+    let mut body = body.clone();
     while !body.is_empty() {
         let n = body.chunk().len();
-        digest.update(body.chunk());
+        see(body.chunk());
         body.advance(n as u64);
     }
+}
+
+fn mark_of(body: &Body) -> UploadMark {
+    let mut digest = UploadDigest::default();
+    each_chunk(body, |bytes| digest.update(bytes));
+    digest.mark()
+}
+
+fn digest_of(body: &Body) -> String {
+    let mut digest = ContentMd5::default();
+    each_chunk(body, |bytes| digest.update(bytes));
     String::from_utf8_lossy(&checksum::text(digest.finish())).into_owned()
 }
 

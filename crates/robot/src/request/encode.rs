@@ -7,6 +7,7 @@ use polygraph_traffic::headers::{HeaderRule, draw_headers};
 use polygraph_traffic::{AbortCoords, Content, Draw, RequestKind, UniqId};
 use polygraph_wire::marks::{X_TARGET, X_XACT, XactMark};
 use polygraph_wire::range::write_range;
+use polygraph_wire::upload::{UploadMark, X_UPLOAD};
 use polygraph_wire::worlds::{
     WorldMark, X_ABORT, X_LOC_WORLD, X_PHASE_SYNC_POS, X_PHASE_SYNC_WAIT, X_REM_WORLD,
 };
@@ -35,6 +36,8 @@ pub struct BodyFields<'a> {
     pub length: u64,
     /// Value of `Content-MD5`, if the request carries one.
     pub digest: Option<&'a str>,
+    /// What servers compare the body with.
+    pub mark: UploadMark,
     /// Where the robot aborts the transaction, if it does.
     pub abort: AbortCoords,
     /// Whether the robot waits for 100 (continue) before it sends the body.
@@ -272,6 +275,7 @@ fn body_lines(content: Option<&Content>, body: BodyFields<'_>, head: &mut impl F
     if let Some(digest) = body.digest {
         head.text(field!("Content-MD5"), digest.as_bytes());
     }
+    head.add(field!(X_UPLOAD), |out| body.mark.write(out));
     head.add(field!("Content-Length"), |out| decimal::write(out, body.length));
     if let Some(mime) = content.and_then(|content| content.mime_type.as_deref()) {
         head.text(field!("Content-Type"), mime.as_bytes());
