@@ -116,7 +116,7 @@ pub(super) fn one_side(facts: &RunFacts, found: &mut Findings) {
     }
 }
 
-/// No request arrived at the servers, and robots were told other ports than those at which the servers listen. Addresses may differ:
+/// No request arrived at the servers, and robots had other ports than those at which the servers listen. Addresses may differ:
 /// servers may listen at all of a host, or behind a device that translates them.
 pub(super) fn elsewhere(facts: &RunFacts, found: &mut Findings) {
     let (Some(client), Some(server)) = (&facts.client, &facts.server) else { return };

@@ -69,7 +69,7 @@ fn table() -> Vec<Rule> {
     );
     add(
         "elsewhere",
-        "without a workload file: no request arrived at the servers, and robots were told other ports (`--origin`) than those at \
+        "without a workload file: no request arrived at the servers, and robots had other ports (`--origin`) than those at \
          which the servers listened"
             .into(),
         Invalid,
