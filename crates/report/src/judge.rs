@@ -5,7 +5,7 @@
 //! Evidence against the device is of two kinds. What the device *said* (statuses, broken messages, wrong
 //! objects, resets) does not depend on the speed of the bench. What it was *too slow* for (time-outs, refused
 //! connections, connections at their limit, transactions piling up) may be caused by a bench that no longer reads its sockets. So
-//! evidence of the second kind becomes a mere warning if the bench was saturated, stalled or did not accept connections. If client and
+//! evidence of the second kind becomes a mere warning if the bench was saturated, stalled, answered late or did not accept connections. If client and
 //! server disagree about the contents, there is no evidence against the device.
 //!
 //! What a device sends after its origin server has ended is no evidence against it either: only counts until then are, see

@@ -1,7 +1,7 @@
 //! The mark of request bodies, by which servers know what robots sent: `X-Upload`, the size in bytes and the CRC-32 of the body as it is
 //! on the wire, without transfer coding.
 
-use polygraph_traffic::hex::parse_hex;
+use polygraph_traffic::hex::{parse_hex, write_hex};
 
 use crate::body::parse_decimal;
 use crate::decimal;
@@ -22,7 +22,9 @@ impl UploadMark {
     /// Appends the text form: `3072 1a2b3c4d`.
     pub fn write(&self, out: &mut Vec<u8>) {
         decimal::write(out, self.size);
-        out.extend_from_slice(format!(" {:08x}", self.crc).as_bytes());
+        let mut text = *b" 00000000";
+        write_hex(&mut text[1..], u64::from(self.crc));
+        out.extend_from_slice(&text);
     }
 
     /// Reads the text form; `None` if it is anything else.

@@ -120,11 +120,13 @@ pub(super) fn one_side(facts: &RunFacts, found: &mut Findings) {
 /// servers may listen at all of a host, or behind a device that translates them.
 pub(super) fn elsewhere(facts: &RunFacts, found: &mut Findings) {
     let (Some(client), Some(server)) = (&facts.client, &facts.server) else { return };
-    let told = |side: &SideFacts, name: &str| {
+    let setting = |side: &SideFacts, name: &str| {
         let mut processes = side.processes.iter().filter(|process| process.header.workload_text.is_empty());
         processes.next().and_then(|process| process.setting(name)).map(str::to_owned)
     };
-    let (Some(asked), Some(listened)) = (told(client, "origins"), told(server, "addresses")) else { return };
+    let (Some(asked), Some(listened)) = (setting(client, "origins"), setting(server, "addresses")) else {
+        return;
+    };
     let arrived = server.total.as_ref().map_or(0, |total| total.block.xacts.entered);
     if arrived == 0
         && ports(&asked).is_some_and(|asked| ports(&listened).is_some_and(|all| all.is_disjoint(&asked)))
