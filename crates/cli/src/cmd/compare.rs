@@ -41,8 +41,8 @@ pub struct Args {
     /// Show only figures that differ
     #[arg(long)]
     changed: bool,
-    /// Exit with code 14 if a run meets this condition in comparison with the first run; repeatable. Examples:
-    /// 'rptm.p95>+5%', 'dhr<-1pt'
+    /// Exit with code 14 if a run meets this condition in comparison with the first run, or is FAILED and the first run is not;
+    /// repeatable. Examples: 'rptm.p95>+5%', 'dhr<-1pt'
     #[arg(long, value_name = "CONDITION", value_parser = condition)]
     fail_on: Vec<Condition>,
     /// Compare even if workloads differ or a run is INVALID
@@ -86,13 +86,16 @@ pub fn run(args: Args) -> Done {
         return Ok(ExitCode::from(exit::NOT_COMPARABLE));
     }
     let checked = check_comparison(&comparison, &args.fail_on);
-    let failed = checked.iter().any(|checked| checked.holds);
+    // Who asks for no regression does not want a device that fails.
+    let newly_failed = if args.fail_on.is_empty() { Vec::new() } else { comparison.newly_failed() };
+    let failed = checked.iter().any(|checked| checked.holds) || !newly_failed.is_empty();
     if let Some(path) = &args.out {
         write(path, &comparison)?;
     }
     if args.json {
         let mut json = compare::json(&comparison);
         json["fail_on"] = checked.iter().map(|checked| checked.json()).collect();
+        json["newly_failed"] = newly_failed.iter().map(|(name, _)| *name).collect();
         output::print_json(&json);
     } else {
         let form = if args.markdown { compare::markdown } else { compare::text };
@@ -101,6 +104,11 @@ pub fn run(args: Args) -> Done {
         for checked in &checked {
             let word = if checked.holds { "FAILED" } else { "passed" };
             output::print(&format!("{bullet}{word}: {} ({})\n", checked.condition, checked.found));
+        }
+        for (name, verdict) in &newly_failed {
+            output::print(&format!(
+                "{bullet}FAILED: the device did not fail in the first run, but in {name} ({verdict})\n"
+            ));
         }
     }
     if let Some(path) = &args.out {

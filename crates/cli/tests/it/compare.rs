@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::sandbox::{Done, Running, Sandbox};
+use crate::sandbox::{Done, Running, Sandbox, free_port};
 
 /// Starts a run of eight seconds without think time, so that the device's time is what counts.
 fn start(sandbox: &Sandbox, label: &str, port: u16, more: &str) -> Running {
@@ -121,5 +121,31 @@ fn what_cannot_be_compared_expected_or_listed() {
         let done = sandbox.polygraph(words);
         assert_eq!(done.code(), Some(code), "{words}: {done:?}");
         assert!(done.err.contains(text), "{words}: {done:?}");
+    }
+}
+
+/// No condition on a figure says that the device failed.
+#[test]
+fn a_run_that_failed_is_a_regression() {
+    let sandbox = Sandbox::new();
+    let mut proxy = sandbox.start("proxy --port 0 --loops 1");
+    let run = |label: &str, port: u16| {
+        sandbox.polygraph(&format!(
+            "run --proxy 127.0.0.1:{port} --req_rate 150/sec --rep_sz exp:2KB --xact_think none --robots 10 --goal 2s \
+             --cool_phase none --predict no --preflight no --loops 1 --label {label}"
+        ));
+        directory(&sandbox, label)
+    };
+    let (good, bad) = (run("good", proxy.port("proxy at")), run("bad", free_port()));
+    // `--anyway`, because a busy machine may start requests late.
+    let compared = |words: &str| sandbox.polygraph(&format!("compare --anyway {words}"));
+    let gated = compared(&format!("--fail_on rep.rate>1000/s {good} {bad}"));
+    assert_eq!(gated.code(), Some(14), "{gated:?}");
+    let told = "FAILED: the device did not fail in the first run, but in";
+    assert!(gated.out.contains(told) && gated.out.contains("passed: rep.rate>1000/s"), "{gated:?}");
+    let words = format!("--json --fail_on rep.rate>1000/s {good} new={bad}");
+    assert_eq!(json(&compared(&words))["newly_failed"], serde_json::json!(["new"]));
+    for words in [format!("{good} {bad}"), format!("--fail_on rep.rate>1000/s {bad} {good}")] {
+        assert_eq!(compared(&words).code(), Some(0), "{words}");
     }
 }

@@ -202,6 +202,22 @@ impl Comparison<'_> {
         self.differs.iter().any(|differs| differs.weight == DifferenceSeverity::Refuse)
     }
 
+    /// Groups in which the device failed although it did not fail in the first group: their names, and the verdict of the first
+    /// failed run. No figure of a failed run says that it got better.
+    pub fn newly_failed(&self) -> Vec<(&str, String)> {
+        fn failed(group: &RunGroup) -> Option<String> {
+            let verdicts = group.runs.iter().map(|run| &run.facts.verdict);
+            let failed = verdicts.into_iter().find(|verdict| verdict.outcome == VerdictOutcome::Failed)?;
+            let why = failed.findings.first().map_or("", |finding| &finding.text);
+            Some(format!("{}: {why}", failed.word()))
+        }
+        let Some((first, others)) = self.groups.split_first() else { return Vec::new() };
+        match failed(first) {
+            Some(_) => Vec::new(),
+            None => others.iter().filter_map(|group| Some((group.name.as_str(), failed(group)?))).collect(),
+        }
+    }
+
     /// Significant changes with their rows.
     pub fn found(&self) -> impl Iterator<Item = (&ComparedPhases, &ComparedFigure, usize, &FigureChange)> {
         self.parts.iter().flat_map(|part| {
