@@ -9,7 +9,7 @@ use polygraph_link::{Link, Nanos, SECOND, nanos};
 use polygraph_origin::{Origin, Server};
 use polygraph_plan::SamplePlan;
 use polygraph_robot::{Pace, RobotGroup};
-use polygraph_stats::stall::{STALLED_NS, Stall};
+use polygraph_stats::stall::{LATE_TIMER_NS, STALLED_NS, Stall};
 use polygraph_stats::{Block, ErrorKind, Recorder, Side};
 
 use crate::channels::{Delivery, IntervalReport, LoopChannels, PeerUpdate};
@@ -170,6 +170,8 @@ impl<L: Link> LoopDriver<L> {
         let late = now.saturating_sub(at);
         if late >= Nanos::new(STALLED_NS) {
             self.stalls.push(Stall { begin_ns: at.as_u64(), end_ns: now.as_u64(), loops: 1 });
+        }
+        if late >= Nanos::new(LATE_TIMER_NS) {
             let detail = || format!("the event loop ran {:.3} s late", late.as_f64() * 1e-9);
             self.recorder.error(ErrorKind::LateTimers, now, detail);
         }

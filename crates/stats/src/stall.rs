@@ -3,9 +3,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A loop that runs this much later than scheduled was stalled; this is also an error of class
-/// [`LateTimers`](crate::ErrorKind::LateTimers).
-pub const STALLED_NS: u64 = 100_000_000;
+/// A loop that runs this much later than scheduled was stalled. A host that shares its processors makes loops wait for some
+/// milliseconds; a quota of processor time makes them wait for most of its period, which usually is 100 ms.
+pub const STALLED_NS: u64 = 20_000_000;
+
+/// A stall of this length is also an error of class [`LateTimers`](crate::ErrorKind::LateTimers).
+pub const LATE_TIMER_NS: u64 = 100_000_000;
 
 /// A time in which loops did not run although tasks were due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,8 +12,9 @@ pub(super) const LONGEST_S: f64 = 1.0;
 pub(super) const SHARE_MAX: f64 = 0.02;
 /// Total stall time, in seconds, that is always allowed.
 pub(super) const LEAST_S: f64 = 0.5;
-/// Stalls with a total of less than this many seconds cause no warning.
+/// Stalls with a total of less than this many seconds, or of less than this share of the judged time, cause no warning.
 const TOLD_S: f64 = 0.25;
+const TOLD_SHARE: f64 = 0.005;
 /// Lateness in milliseconds that is always allowed for 99 % of the think times.
 pub(super) const THINK_LATE_MS: f64 = 10.0;
 
@@ -69,7 +70,7 @@ pub(super) fn stalls(facts: &RunFacts, found: &mut Findings) {
         );
         if worst.is_too_long(whole_s) {
             found.invalid("stalls", side.side.into(), text);
-        } else if worst.sum_s > TOLD_S {
+        } else if worst.sum_s > TOLD_S.max(TOLD_SHARE * whole_s) {
             found.warn("stalls", text);
         }
     }

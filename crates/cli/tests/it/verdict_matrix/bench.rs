@@ -95,6 +95,27 @@ fn measure(
     Got::of_logs(sandbox, "clt.log srv.log", &done)
 }
 
+/// Server and client as processes of their own, of which the victim may run for only half of the time, as with a quota of processor time.
+fn measure_slices(sandbox: &Sandbox, victim: Victim) -> Got {
+    let mut server = sandbox.start("server --listen 127.0.0.1:0 --rep_sz exp:2KB --log srv.log --loops 1");
+    let origin = server.port("listening at");
+    let mut client = sandbox.start(&format!(
+        "client --origin 127.0.0.1:{origin} --rep_sz exp:2KB --req_rate 150/sec --robots 10 --preflight no --goal 6s \
+         --cool_phase none --verb_lvl 2 --log clt.log --loops 1"
+    ));
+    client.wait_for("i-meas");
+    let hit = if victim == Victim::Client { &client } else { &server };
+    for _ in 0..30 {
+        hit.signal(Signal::STOP);
+        std::thread::sleep(Duration::from_millis(60));
+        hit.signal(Signal::CONT);
+        std::thread::sleep(Duration::from_millis(60));
+    }
+    let done = client.finish();
+    server.stop();
+    Got::of_logs(sandbox, "clt.log srv.log", &done)
+}
+
 /// Longer than a process may stand still.
 const FROZEN: Option<Duration> = Some(Duration::from_millis(1600));
 
@@ -146,6 +167,18 @@ pub fn signals() -> Vec<Row> {
             "the client is suspended for 1.6 s",
             Want::invalid("client", "stalls").code(0),
             |sandbox| measure(sandbox, Victim::Client, Signal::STOP, true, FROZEN),
+        ),
+        Row::new(
+            group,
+            "the server runs for half of the time, in slices of 60 ms",
+            Want::invalid("server", "stalls").code(0),
+            |sandbox| measure_slices(sandbox, Victim::Server),
+        ),
+        Row::new(
+            group,
+            "the client runs for half of the time, in slices of 60 ms",
+            Want::invalid("client", "stalls").or("late").code(0),
+            |sandbox| measure_slices(sandbox, Victim::Client),
         ),
         Row::new(
             group,
