@@ -31,6 +31,7 @@ fn write(directory: &Path, intervals: u64) -> PathBuf {
         phases: Vec::new(),
         offered_rate: None,
         offered_dhr: None,
+        limits: Default::default(),
         contents: Vec::new(),
         workload_text: String::new(),
     };

@@ -34,6 +34,7 @@ fn write_run(directory: &Path, rate: u64, end: Option<EndReason>) {
         phases: vec![plan],
         offered_rate: None,
         offered_dhr: None,
+        limits: Default::default(),
         contents: vec![],
         workload_text: String::new(),
     };

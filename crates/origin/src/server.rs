@@ -615,6 +615,7 @@ impl<L: Link> Server<L> {
         let deadline = transaction.deadline.unwrap_or(Nanos::MAX);
         if seconds > 0.0 {
             let end = until.min(deadline);
+            self.origin.recorder.with(|block| block.think_us.record(nanos(seconds).as_micros()));
             self.origin.link.sleep_until(end).await;
             let late_us = self.origin.link.now().saturating_sub(end).as_micros();
             self.origin.recorder.with(|block| block.late_us.record(late_us));

@@ -298,6 +298,7 @@ mod tests {
             phases: Vec::new(),
             offered_rate: None,
             offered_dhr: None,
+            limits: Default::default(),
             contents: Vec::new(),
             workload_text: String::new(),
         };

@@ -26,6 +26,7 @@ mod generator;
 mod logs;
 mod outside;
 mod overload;
+mod own_limit;
 mod replies;
 mod rules;
 mod sample;

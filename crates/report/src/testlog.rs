@@ -2,7 +2,9 @@
 
 use polygraph_stats::error::Sides;
 use polygraph_stats::evidence::fact;
-use polygraph_stats::record::{EndReason, Header, Interval, PlannedLoad, PlannedPhase, Record, Side};
+use polygraph_stats::record::{
+    EndReason, Header, Interval, PlannedLoad, PlannedPhase, Record, RobotLimits, Side,
+};
 use polygraph_stats::stall::Stall;
 use polygraph_stats::{
     BinSet, Block, Class, CloseKind, ErrorKind, Evidence, Finished, HttpVersion, LogWriter, MissCause,
@@ -38,6 +40,10 @@ pub struct Run {
     pub late_us: u64,
     /// Lateness of the ends of think times in microseconds.
     pub think_late_us: u64,
+    /// Think time of servers in seconds; 0 if they do not think.
+    pub think_s: f64,
+    /// Limits of the robots.
+    pub limits: RobotLimits,
     /// A step of the clock in the middle of the run, in nanoseconds.
     pub clock_step_ns: i64,
     /// Every n-th transaction has this error.
@@ -104,6 +110,8 @@ impl Default for Run {
             busy: 0.2,
             late_us: 150,
             think_late_us: 150,
+            think_s: 0.0,
+            limits: RobotLimits::default(),
             clock_step_ns: 0,
             error: None,
             error_from: 0.0,
@@ -282,7 +290,7 @@ impl Run {
     /// The bytes of the log of one side.
     pub fn bytes(&self, side: Side) -> Vec<u8> {
         match side {
-            Side::Client => self.written(side),
+            Side::Client => Run { think_s: 0.0, ..self.clone() }.written(side),
             Side::Server => Run { late_us: self.think_late_us, ..self.clone() }.written(side),
         }
     }
@@ -390,6 +398,9 @@ impl Run {
             if x.direct {
                 block.late_us.record(self.late_us);
             }
+            if self.think_s > 0.0 {
+                block.think_us.record((1e6 * self.think_s) as u64);
+            }
             return None;
         }
         block.xacts.leave(polygraph_stats::Nanos::new(at_ns));
@@ -480,6 +491,7 @@ impl Run {
             phases: ["warm", "meas", "cool"].into_iter().enumerate().map(plan).collect(),
             offered_rate: (side == Side::Client).then_some(self.rate),
             offered_dhr: Some(0.55),
+            limits: if side == Side::Client { self.limits } else { RobotLimits::default() },
             contents: if self.rich {
                 ["foreign", "bodiless", "unknown", "image", "html"].map(String::from).to_vec()
             } else {

@@ -55,6 +55,7 @@ fn write(directory: &Path, seconds: u64) -> PathBuf {
         phases: Vec::new(),
         offered_rate: None,
         offered_dhr: None,
+        limits: Default::default(),
         contents: Vec::new(),
         workload_text: String::new(),
     };

@@ -11,8 +11,8 @@ use polygraph_origin::{OriginConfig, ServerSpec};
 use polygraph_plan::Test;
 use polygraph_plan::offered::offered_dhr;
 use polygraph_report::CONTENTS_MARK;
-use polygraph_stats::{Header, Side};
-use polygraph_traffic::{Catalog, Fingerprint, IdSource, Seed};
+use polygraph_stats::{Header, RobotLimits, Side};
+use polygraph_traffic::{Catalog, Distr, Fingerprint, IdSource, Seed};
 
 use crate::addresses::is_local;
 use crate::open_limit::OpenLimit;
@@ -111,6 +111,7 @@ pub fn client_job_within(
     header.settings.push(("process group".to_owned(), group.to_string()));
     header.offered_rate = test.full_rate().filter(|_| !test.schedule.is_steered());
     header.offered_dhr = offered_dhr(test);
+    header.limits = robot_limits(test, open_limit);
     let (earlier, stores, dump) = (earlier.cloned(), working_set.stores(), settings.dump);
     ClientSetup {
         settings: robots,
@@ -260,8 +261,24 @@ fn header(side: Side, test: &Test, settings: &RunSettings, mut described: Vec<(S
         phases: test.schedule.plans(),
         offered_rate: None,
         offered_dhr: None,
+        limits: Default::default(),
         contents: described_settings::content_names(test),
         workload_text: test.text.clone(),
+    }
+}
+
+/// The limits of the robots of a test.
+fn robot_limits(test: &Test, open_limit: OpenLimit) -> RobotLimits {
+    let lifetimes: Option<Vec<f64>> =
+        test.robots.iter().map(|profile| profile.lifetime.as_ref().map(Distr::high)).collect();
+    let of_robots: Option<u64> =
+        test.robots.iter().map(|profile| Some(profile.count as u64 * profile.open_limit? as u64)).sum();
+    // The limit of the system is no part of the plan.
+    let is_of_user = open_limit.descriptors.is_none() && open_limit.connections < usize::MAX;
+    let of_user = is_of_user.then_some(open_limit.connections as u64);
+    RobotLimits {
+        lifetime_s: lifetimes.and_then(|all| all.into_iter().reduce(f64::max)),
+        open_connections: of_robots.into_iter().chain(of_user).min(),
     }
 }
 

@@ -152,6 +152,8 @@ pub struct Block {
     pub reused: u64,
     /// Lateness of every start in microseconds: actual minus due time.
     pub late_us: Histogram,
+    /// Think times that servers drew, in microseconds. They are counted when they begin.
+    pub think_us: CoarseHistogram,
     /// Launches by the clock that robots skipped because requests for embedded objects and redirects took their place.
     pub skipped_launches: u64,
     /// Concurrent transactions: entered = started, left = finished or failed.
@@ -209,7 +211,7 @@ fold_fields! {
     Block {
         classes, offered_hits, offered_misses, missed, hit_since_transfer_ms, miss_since_transfer_ms, false_hits, kinds, request_kinds,
         unusual_status, other_replies, custom, auth_steps, authenticated, compounds, latency, range_gen, oid_gen,
-        embedded, unique, ordinals, pages, req_size, errors, verified, retried, reused, late_us, skipped_launches, conn_setup_us, slow_setups,
+        embedded, unique, ordinals, pages, req_size, errors, verified, retried, reused, late_us, think_us, skipped_launches, conn_setup_us, slow_setups,
         conn_ttl_us, conn_uses, closes, pipeline_depth, cookies, dns, continue_us, validations, versions, streams, reads, writes, tls, socks, kerberos;
         xacts, waiting, conns, established, idle, populus, unanswered
     }
@@ -369,9 +371,10 @@ impl Block {
         if wanted == BinSet::ALL {
             return;
         }
-        let (classes, late_us) = (std::mem::take(&mut self.classes), std::mem::take(&mut self.late_us));
+        let classes = std::mem::take(&mut self.classes);
+        let (late_us, think_us) = (std::mem::take(&mut self.late_us), std::mem::take(&mut self.think_us));
         self.drop_bins();
-        (self.classes, self.late_us) = (classes, late_us);
+        (self.classes, self.late_us, self.think_us) = (classes, late_us, think_us);
         let keep = |set: BinSet, histogram: &mut Histogram| {
             if !wanted.contains(set) {
                 histogram.drop_bins();
@@ -383,6 +386,9 @@ impl Block {
             keep(BinSet::SIZES, size);
         }
         keep(BinSet::LATENESS, &mut self.late_us);
+        if !wanted.contains(BinSet::LATENESS) {
+            self.think_us.drop_bins();
+        }
     }
 
     /// Empties the block, levels included.

@@ -56,6 +56,8 @@ pub struct Header {
     pub offered_rate: Option<f64>,
     /// The hit ratio that the workload offers (0 to 1), if it is known.
     pub offered_dhr: Option<f64>,
+    /// Limits of the robots of the process; empty for servers.
+    pub limits: RobotLimits,
     /// Names of the kinds of content by number (0 foreign, 1 bodiless, 2 unknown, 3.. of the workload); empty if
     /// kinds are not distinguished. See [`Block::kinds`].
     pub contents: Vec<String>,
@@ -97,6 +99,16 @@ impl PlannedLoad {
     pub fn is_steady(&self) -> bool {
         self.beg == self.end && self.beg == self.mean
     }
+}
+
+/// Limits of the robots of a process, which the servers' think times may exceed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RobotLimits {
+    /// Seconds after which all robots give up a transaction; of a distribution, a value that few are above. `None` if some robots
+    /// never give up.
+    pub lifetime_s: Option<f64>,
+    /// The number of connections that all robots together may have open; `None` if there is no limit.
+    pub open_connections: Option<u64>,
 }
 
 /// The plan of a phase.

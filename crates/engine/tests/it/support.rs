@@ -253,6 +253,7 @@ fn header(side: Side, schedule: &Schedule) -> Header {
         phases: schedule.plans(),
         offered_rate: None,
         offered_dhr: None,
+        limits: Default::default(),
         contents: Vec::new(),
         workload_text: String::new(),
     }

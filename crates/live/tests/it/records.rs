@@ -33,6 +33,7 @@ pub fn header(side: Side) -> Header {
         phases: vec![phase("warm", false), phase("meas", true)],
         offered_rate: Some(100.0),
         offered_dhr: Some(0.5),
+        limits: Default::default(),
         contents: Vec::new(),
         workload_text: String::new(),
     }

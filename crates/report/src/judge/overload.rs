@@ -3,7 +3,7 @@
 use polygraph_stats::{Block, Class, ErrorKind};
 
 use super::chance::{allowance, batches};
-use super::replies::own_limit;
+use super::own_limit::own_limit;
 use super::{Findings, LimitingParty};
 use crate::facts::{PhaseFacts, RunFacts};
 use crate::figures::error_count;
@@ -43,9 +43,9 @@ pub(super) fn offered(facts: &RunFacts, found: &mut Findings) {
     );
     if error_count(&scope.block, ErrorKind::TooManyOpen) >= 0.5 * gap {
         let text = format!("{text}, because connections were at their limit");
-        match own_limit(facts, scope) {
-            true => found.invalid("offered", LimitingParty::Test, text),
-            false => found.add_slow_device("following", text),
+        match own_limit(facts, scope, &headline.phase) {
+            Some(why) => found.invalid("offered", LimitingParty::Test, format!("{text}{why}")),
+            None => found.add_slow_device("following", text),
         }
     } else if gap - withheld(&scope.block) <= allowed {
         // The rule `following` finds a device that makes robots wait longer and longer: transactions start and do not end.

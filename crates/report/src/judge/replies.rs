@@ -4,6 +4,7 @@ use polygraph_stats::error::Nature;
 use polygraph_stats::{EndReason, ErrorKind, Side};
 
 use super::blame::{self, Blame, failed_by, most_to_blame};
+use super::own_limit::own_limit;
 use super::{Findings, LimitingParty};
 use crate::facts::{PhaseFacts, RunFacts};
 use crate::scope::Scope;
@@ -33,10 +34,10 @@ pub(super) fn errors(facts: &RunFacts, found: &mut Findings) {
     if let Some(blamed) = too_many(evidence) {
         let (text, deed) = (text(evidence, blamed), blame::deed(evidence));
         let said = failed_by(evidence, Blame::Device) > ERRORS_MAX * evidence.ended_count() as f64;
-        match said {
-            _ if own_limit(facts, evidence) => found.invalid("errors", LimitingParty::Test, text),
-            true => found.failed_as("errors", deed, text),
-            false => found.slow_as("errors", deed, text),
+        match own_limit(facts, evidence, &headline.phase) {
+            Some(why) => found.invalid("errors", LimitingParty::Test, format!("{text}{why}")),
+            None if said => found.failed_as("errors", deed, text),
+            None => found.slow_as("errors", deed, text),
         }
     } else if let (Some(blamed), Some(gone)) = (too_many(&headline.scope), &facts.origin_gone) {
         let text = format!(
@@ -49,11 +50,6 @@ pub(super) fn errors(facts: &RunFacts, found: &mut Findings) {
     }
 }
 
-/// Transactions failed at the test's own connection limit, and there is no device that could be slow.
-pub(super) fn own_limit(facts: &RunFacts, scope: &Scope) -> bool {
-    !facts.device && blame::most(scope) == Some(ErrorKind::TooManyOpen)
-}
-
 pub(super) fn error_goal(facts: &RunFacts, found: &mut Findings) {
     let Some(client) = &facts.client else { return };
     for process in &client.processes {
@@ -62,6 +58,7 @@ pub(super) fn error_goal(facts: &RunFacts, found: &mut Findings) {
         let phase = client.phase(phase);
         let all = phase.and_then(|phase| phase.scope.as_ref());
         let evidence = phase.and_then(PhaseFacts::evidence);
+        let own = evidence.zip(phase).and_then(|(scope, phase)| own_limit(facts, scope, &phase.name));
         let share =
             |who| evidence.map_or(0.0, |scope| failed_by(scope, who) / (scope.ended_count() as f64).max(1.0));
         let deed = evidence.map_or(blame::OVERLOADED, blame::deed);
@@ -73,8 +70,9 @@ pub(super) fn error_goal(facts: &RunFacts, found: &mut Findings) {
                 let text = format!("{text}, most of them because of the local system");
                 found.invalid("error goal", LimitingParty::Host, text);
             }
-            _ if evidence.is_some_and(|scope| own_limit(facts, scope)) => {
-                found.invalid("error goal", LimitingParty::Test, text);
+            _ if own.is_some() => {
+                let why = own.unwrap_or_default();
+                found.invalid("error goal", LimitingParty::Test, format!("{text}{why}"));
             }
             _ if share(Blame::Device) > ERRORS_MAX => found.failed_as("error goal", deed, text),
             _ if facts.origin_gone.is_some() && share(Blame::Slow) <= ERRORS_MAX => {

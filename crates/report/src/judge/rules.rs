@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 use polygraph_stats::block::SLOW_SETUP;
 
 use super::{
-    FindingSeverity, Findings, accepting, contents, generator, logs, outside, overload, replies, sample,
-    sent_again, stalls, trend, unanswered, verified,
+    FindingSeverity, Findings, accepting, contents, generator, logs, outside, overload, own_limit, replies,
+    sample, sent_again, stalls, trend, unanswered, verified,
 };
 use crate::facts::RunFacts;
 
@@ -272,8 +272,11 @@ fn table() -> Vec<Rule> {
         "errors",
         format!(
             "more than {} of the transactions failed because of what the device sent or because it took too long; \
-             counted only while all origin servers are known to have been running (afterwards: `origin`, INVALID)",
-            percent(replies::ERRORS_MAX)
+             counted only while all origin servers are known to have been running (afterwards: `origin`, INVALID). INVALID (test) if \
+             robots gave up because think times of the servers were longer than their lifetime, or lacked connections \
+             because requests for which servers were thinking occupied more than {} of what robots may have open",
+            percent(replies::ERRORS_MAX),
+            percent(own_limit::OCCUPIED_MAX)
         ),
         Failed,
         replies::errors,

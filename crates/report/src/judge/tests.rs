@@ -1,5 +1,5 @@
 use polygraph_stats::stall::Stall;
-use polygraph_stats::{EndReason, ErrorKind, PlannedLoad, Record, Side};
+use polygraph_stats::{EndReason, ErrorKind, PlannedLoad, Record, RobotLimits, Side};
 
 use super::*;
 use crate::fold::fold;
@@ -532,6 +532,28 @@ fn the_limit_of_the_tests_own_connections_is_no_servers_fault() {
     let mut client = run.client();
     client.log.header.settings.push(("device".into(), "none".into()));
     check_logs(&[client, run.server()], VerdictOutcome::Invalid, &["errors", "offered"]);
+}
+
+/// No device can shorten think times.
+#[test]
+fn limits_that_think_times_exceed_are_those_of_the_test() {
+    let lifetime = |lifetime_s: f64| Run {
+        error: Some((10, ErrorKind::Timeout)),
+        think_s: 2.0,
+        limits: RobotLimits { lifetime_s: Some(lifetime_s), open_connections: None },
+        ..Run::default()
+    };
+    assert_eq!(verdict(&lifetime(1.0).logs()).0, "INVALID (test)");
+    assert_eq!(verdict(&lifetime(3.0).logs()).0, "FAILED (device)");
+    // Servers have 45 % of 100 requests per second.
+    let connections = |open_connections: u64| Run {
+        error: Some((10, ErrorKind::TooManyOpen)),
+        think_s: 2.0,
+        limits: RobotLimits { lifetime_s: None, open_connections: Some(open_connections) },
+        ..Run::default()
+    };
+    assert_eq!(verdict(&connections(80).logs()).0, "INVALID (test)");
+    assert_eq!(verdict(&connections(200).logs()).0, "FAILED (device)");
 }
 
 #[test]

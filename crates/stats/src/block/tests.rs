@@ -150,6 +150,7 @@ pub(crate) fn full() -> Block {
         block.compounds[scheme as usize].exchanges.record(2);
     }
     block.latency.first_reply_byte_read_us.record(8);
+    block.think_us.record(4);
     block.range_gen.spec_size.record(100);
     block.oid_gen = OidGen { need_repeat: 2, ..OidGen::default() };
     [

@@ -336,6 +336,18 @@ pub fn limits() -> Vec<Row> {
             },
         ),
         Row::new(
+            "a run",
+            "fewer connections than the servers' think time needs, through a proxy",
+            Want::invalid("test", "errors"),
+            |sandbox| thinking(sandbox, "--xact_think 500ms --open_conn_lmt 10"),
+        ),
+        Row::new(
+            "a run",
+            "robots give up before servers have ended thinking, through a proxy",
+            Want::invalid("test", "errors"),
+            |sandbox| thinking(sandbox, "--xact_think norm:600ms,100ms --xact_lifetime 400ms"),
+        ),
+        Row::new(
             "a simulation",
             "neither robots nor servers nor the network need time",
             Want::invalid("test", "interrupted"),
@@ -388,6 +400,14 @@ pub fn limits() -> Vec<Row> {
             },
         ),
     ]
+}
+
+/// A run through the built-in proxy whose servers think.
+fn thinking(sandbox: &Sandbox, words: &str) -> Got {
+    let mut proxy = sandbox.start("proxy --port 0 --loops 1");
+    let port = proxy.port("proxy at");
+    let short = SHORT.replace("--xact_think none", words);
+    Got::of_run(sandbox, &sandbox.polygraph(&format!("run --proxy 127.0.0.1:{port} {short}")))
 }
 
 /// A run of a workload without a device. SERVER stands for the address of the server.
