@@ -265,7 +265,7 @@ pub fn success<L: Link>(
 fn count_verified(block: &mut Block, exchange: &Exchange, verifiable: Verifiable) {
     let verified = &exchange.verified;
     let counts = &mut block.verified;
-    counts.replies += u64::from(verified.bytes > 0 || verified.digest || verified.empty);
+    counts.replies += u64::from(verified.is_whole());
     counts.due += u64::from(verifiable == Verifiable::Body);
     counts.marked += u64::from(verifiable == Verifiable::Marks);
     counts.bytes += verified.bytes;

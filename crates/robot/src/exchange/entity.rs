@@ -100,6 +100,15 @@ pub struct Verified {
     pub digest: bool,
     /// Whether object and body are empty.
     pub empty: bool,
+    /// Whether the size of the object was known: correct bytes may otherwise be only the first ones of the body.
+    pub sized: bool,
+}
+
+impl Verified {
+    /// Whether the whole reply was checked.
+    pub fn is_whole(&self) -> bool {
+        self.digest || self.sized && (self.bytes > 0 || self.empty)
+    }
 }
 
 impl<'a> Entity<'a> {
@@ -231,7 +240,7 @@ impl<'a> Entity<'a> {
     pub fn finish(&mut self, meta: &ReplyMeta) -> (Option<Violation>, Verified) {
         let real = self.is_real();
         let sized = self.size.is_some();
-        let mut verified = Verified::default();
+        let mut verified = Verified { sized, ..Verified::default() };
         let wrong_size = |seen: u64, size: u64| {
             let violation =
                 || Violation::new(ErrorKind::WrongSize, format!("{seen} body bytes instead of {size}"));

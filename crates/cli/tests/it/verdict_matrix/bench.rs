@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::{Got, Row, Want};
+use super::{Deed, Device, Got, Row, Want};
 use crate::sandbox::{Running, Sandbox, free_port};
 
 /// Options of a run of a few seconds.
@@ -116,6 +116,24 @@ fn measure_slices(sandbox: &Sandbox, victim: Victim) -> Got {
     Got::of_logs(sandbox, "clt.log srv.log", &done)
 }
 
+/// Server and client as processes of their own, which do not tell each other sizes but in replies, and a device that halves the bodies
+/// and hides their sizes.
+fn measure_halves(sandbox: &Sandbox) -> Got {
+    let mut server = sandbox.start("server --listen 127.0.0.1:0 --rep_sz exp:2KB --log srv.log --loops 1");
+    let origin = server.port("listening at");
+    let device = Device::start(Deed::Relay(|reply, _| {
+        let half = reply.body[..reply.body.len() / 2].to_vec();
+        reply.body(half).with("X-Contents", None).bytes()
+    }));
+    let done = sandbox.polygraph(&format!(
+        "client --origin 127.0.0.1:{origin} --proxy 127.0.0.1:{} --req_rate 150/sec --robots 10 --goal 3s --cool_phase none \
+         --log clt.log --loops 1",
+        device.port()
+    ));
+    server.stop();
+    Got::of_logs(sandbox, "clt.log srv.log", &done)
+}
+
 /// Longer than a process may stand still.
 const FROZEN: Option<Duration> = Some(Duration::from_millis(1600));
 
@@ -179,6 +197,12 @@ pub fn signals() -> Vec<Row> {
             "the client runs for half of the time, in slices of 60 ms",
             Want::invalid("client", "stalls").or("late").code(0),
             |sandbox| measure_slices(sandbox, Victim::Client),
+        ),
+        Row::new(
+            group,
+            "the device halves bodies and hides their sizes (`X-Contents`)",
+            Want::failed("unverified", "the device answered in place of the servers").code(0),
+            measure_halves,
         ),
         Row::new(
             group,
@@ -367,7 +391,7 @@ pub fn limits() -> Vec<Row> {
             "robots request only foreign objects",
             Want::invalid("test", "unverified"),
             |sandbox| {
-                let elsewhere = super::Device::start(super::Deed::Say(
+                let elsewhere = Device::start(Deed::Say(
                     b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello",
                 ));
                 sandbox.write("trace.urls", &format!("http://127.0.0.1:{}/\n", elsewhere.port()));
@@ -390,7 +414,7 @@ pub fn limits() -> Vec<Row> {
             "robots accept foreign messages and receive nothing else",
             Want::invalid("test", "unverified"),
             move |sandbox| {
-                let device = super::Device::start(super::Deed::Say(
+                let device = Device::start(Deed::Say(
                     b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello",
                 ));
                 run(
