@@ -141,6 +141,7 @@ fn setup(case: &Case, engine: Engine, seconds: f64, reserved: ReservedAddress) -
         servers: vec![polygraph_robot::Server {
             authority: origin.to_string(),
             addresses: vec![origin],
+            behind: Vec::new(),
             direct: 0,
             tls: false,
         }],

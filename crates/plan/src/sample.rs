@@ -159,6 +159,7 @@ mod tests {
         let server = |direct| polygraph_robot::Server {
             authority: String::new(),
             addresses: Vec::new(),
+            behind: Vec::new(),
             direct,
             tls: false,
         };

@@ -161,6 +161,7 @@ impl Test {
         let server = |address: &SocketAddr| Server {
             authority: address.to_string(),
             addresses: vec![*address],
+            behind: Vec::new(),
             direct: 0,
             tls,
         };

@@ -38,6 +38,7 @@ pub(crate) fn settings(catalog: Catalog, change: impl FnOnce(&mut Profile)) -> S
     let server = |last: u8| Server {
         authority: format!("10.0.0.{last}:80"),
         addresses: vec![SocketAddr::from(([10, 0, 0, last], 80))],
+        behind: Vec::new(),
         direct: 0,
         tls: false,
     };

@@ -40,6 +40,7 @@ fn mixed(rules: Rules, servers: u8, prefers_small: f64) -> Settings {
     let server = |last| Server {
         authority: format!("10.0.0.{last}:80"),
         addresses: Vec::new(),
+        behind: Vec::new(),
         direct: 0,
         tls: false,
     };

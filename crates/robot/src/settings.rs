@@ -40,6 +40,8 @@ pub struct Server {
     /// Addresses that robots without a proxy connect to, one of them each time: the actual servers behind the name, or the device
     /// that acts as the servers. Empty if the name must be resolved.
     pub addresses: Vec<SocketAddr>,
+    /// The addresses that a name server should give for the name; empty if robots do not ask, or the workload does not say.
+    pub behind: Vec<IpAddr>,
     /// Position in [`Field::direct`] of the content types that can be requested.
     pub direct: usize,
     /// Whether robots use TLS to it, so that its URLs begin with `https`.

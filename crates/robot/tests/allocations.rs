@@ -193,6 +193,7 @@ fn settings(recurrence: f64, think: Option<Distr>) -> Settings {
         servers: vec![Server {
             authority: "10.0.0.1:80".into(),
             addresses: vec![SocketAddr::from(([10, 0, 0, 1], 80))],
+            behind: Vec::new(),
             direct: 0,
             tls: false,
         }],

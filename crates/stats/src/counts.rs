@@ -211,6 +211,8 @@ pub struct DnsStats {
     pub lookups: u64,
     /// Look-ups answered from the robots' own cache.
     pub cache_hits: u64,
+    /// Look-ups whose answer is none of the addresses that the workload puts behind the name.
+    pub unplanned: u64,
     /// Response time in microseconds of look-ups that a server answered, including retries.
     pub rptm_us: Histogram,
 }
@@ -312,7 +314,7 @@ fold_fields! {
     OidGen { need_new, need_repeat, lack_repeat, new, repeat, new_foreign, repeat_foreign }
     PageStats { rptm_us, size, parts }
     CookieStats { sent, received, purged_fresh, purged_stale, updated }
-    DnsStats { lookups, cache_hits, rptm_us }
+    DnsStats { lookups, cache_hits, unplanned, rptm_us }
     CloseStats { uses, ttl_us }
     ValidationStats { useful, useless }
     VerificationStats { replies, bytes, uncompared, digests, due, marked }

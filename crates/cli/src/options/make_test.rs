@@ -101,7 +101,13 @@ pub fn of_options(
             Some(_) => Vec::new(),
             None => vec![resolve(authority)?],
         };
-        Ok(Server { authority: authority.to_owned(), addresses, direct: 0, tls: common.uses_tls() })
+        Ok(Server {
+            authority: authority.to_owned(),
+            addresses,
+            behind: Vec::new(),
+            direct: 0,
+            tls: common.uses_tls(),
+        })
     });
     let known = parts.sizes.is_some();
     let mut test = Test {

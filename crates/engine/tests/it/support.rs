@@ -151,6 +151,7 @@ impl Bench {
             servers: vec![polygraph_robot::Server {
                 authority: origin.to_string(),
                 addresses: vec![self.elsewhere.unwrap_or(origin)],
+                behind: Vec::new(),
                 direct: 0,
                 tls: false,
             }],

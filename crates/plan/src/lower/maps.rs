@@ -80,14 +80,14 @@ impl<'a> VisibleServers<'a> {
             }
         };
         let port = name.addr.port.unwrap_or(HTTP_PORT);
-        let addresses = match key.0.ip() {
+        let (addresses, behind) = match key.0.ip() {
             // An address needs no map. With a device that poses as the servers, it is the device's address.
-            Some(ip) => vec![SocketAddr::new(ip, port)],
-            None if resolves => Vec::new(),
-            None => behind,
+            Some(ip) => (vec![SocketAddr::new(ip, port)], Vec::new()),
+            None if resolves => (Vec::new(), behind.iter().map(SocketAddr::ip).collect()),
+            None => (behind, Vec::new()),
         };
         let position = self.servers.len();
-        self.servers.push(Server { authority: authority(&name.addr), addresses, direct, tls });
+        self.servers.push(Server { authority: authority(&name.addr), addresses, behind, direct, tls });
         self.known.insert((key, resolves), position);
         position
     }

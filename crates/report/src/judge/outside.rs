@@ -10,13 +10,29 @@ use crate::facts::{ProcessFacts, RunFacts, SideFacts};
 
 /// Robots look up names only if no device does this for them.
 pub(super) fn names(facts: &RunFacts, found: &mut Findings) {
-    if led_nowhere(facts) {
+    if let Some(text) = led_astray(facts) {
+        found.invalid("names", LimitingParty::NameServer, text);
+    } else if led_nowhere(facts) {
         let text = "robots reached nothing at the addresses that the name server gave, and the servers, which were running, \
         received no request";
         found.invalid("names", LimitingParty::NameServer, text.to_owned());
     }
     let reason = "the name server gave no usable answer";
     without(facts, found, Blame::Names, "names", LimitingParty::NameServer, reason);
+}
+
+/// Whether robots without a device failed as often as the name server gave them addresses that the workload does not put behind the
+/// name. A device may have the name server give its own address.
+fn led_astray(facts: &RunFacts) -> Option<String> {
+    let scope = &facts.headline.as_ref().filter(|_| !facts.device)?.scope;
+    let (ended, astray) = (scope.ended_count() as f64, scope.block.dns.unplanned as f64);
+    let failed = failed_by(scope, Blame::Slow) + failed_by(scope, Blame::Device);
+    (astray > RESOURCES_MAX * ended && 2.0 * failed > astray).then(|| {
+        format!(
+            "{failed:.0} of {ended:.0} transactions failed, and for {astray:.0} requests the name server gave another address than those \
+             of the workload (AddrMap)"
+        )
+    })
 }
 
 /// Whether robots that look up names and connect to the servers directly never reached them, although the servers were running.

@@ -242,7 +242,8 @@ fn table() -> Vec<Rule> {
         "names",
         format!(
             "more than {} of the transactions failed because the name server that robots query gave no usable \
-             answer (fewer: warning)",
+             answer (fewer: warning); or robots without a device failed, and the name server gave them addresses that the workload \
+             does not put behind the name, or at which robots reached nobody",
             percent(generator::RESOURCES_MAX)
         ),
         Invalid,

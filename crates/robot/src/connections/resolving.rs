@@ -85,7 +85,14 @@ impl<L: Link> Resolvers<L> {
             },
             None => &cx.settings.field.servers[request.server].authority,
         };
-        Ok(hop_at(cx, request, self.resolve(cx, authority, deadline).await?))
+        let found = self.resolve(cx, authority, deadline).await?;
+        if request.foreign.is_none() {
+            let planned = &cx.settings.field.servers[request.server].behind;
+            if !planned.is_empty() && !planned.contains(&found.ip()) {
+                cx.recorder.with(|block| block.dns.unplanned += 1);
+            }
+        }
+        Ok(hop_at(cx, request, found))
     }
 
     async fn resolve(

@@ -166,7 +166,7 @@ pub(crate) fn full() -> Block {
     .for_each(|hist| hist.record(4));
     [&mut block.cookies.sent, &mut block.cookies.received].into_iter().for_each(|hist| hist.record(4));
     (block.cookies.purged_fresh, block.cookies.purged_stale, block.cookies.updated) = (1, 1, 1);
-    (block.dns.lookups, block.dns.cache_hits) = (2, 1);
+    (block.dns.lookups, block.dns.cache_hits, block.dns.unplanned) = (2, 1, 1);
     block.validations.useful.record(1, 1);
     block.validations.useless.record(1, 1);
     block.levels_mut().into_iter().for_each(|level| level.enter(Nanos::ZERO));

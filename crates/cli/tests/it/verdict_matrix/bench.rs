@@ -486,8 +486,8 @@ const NAMED: &str = "
 ";
 
 /// The words of a run without a device whose robots ask the name server at `port`.
-fn asking(sandbox: &Sandbox, port: u16, duration: &str) -> String {
-    let text = NAMED.replace("PORT", &free_port().to_string()).replace("DURATION", duration);
+fn asking(sandbox: &Sandbox, workload: &str, port: u16, duration: &str) -> String {
+    let text = workload.replace("PORT", &free_port().to_string()).replace("DURATION", duration);
     sandbox.write("named.pg", &text);
     format!(
         "run --no_proxy --config named.pg --dns 127.0.0.1:{port} --preflight no --predict no --loops 1 --verb_lvl 2"
@@ -496,9 +496,13 @@ fn asking(sandbox: &Sandbox, port: u16, duration: &str) -> String {
 
 /// A run whose name server is `polygraph dns` with these words.
 fn told_by(sandbox: &Sandbox, words: &str) -> Got {
+    told(sandbox, NAMED, words)
+}
+
+fn told(sandbox: &Sandbox, workload: &str, words: &str) -> Got {
     let mut dns = sandbox.start(&format!("dns --listen 127.0.0.1:0 --verb_lvl 2 {words}"));
     let port = dns.port("names at");
-    let done = sandbox.polygraph(&asking(sandbox, port, "2sec"));
+    let done = sandbox.polygraph(&asking(sandbox, workload, port, "2sec"));
     Got::of_run(sandbox, &done)
 }
 
@@ -506,7 +510,7 @@ fn told_by(sandbox: &Sandbox, words: &str) -> Got {
 fn struck(sandbox: &Sandbox, signal: Signal) -> Got {
     let mut dns = sandbox.start("dns --listen 127.0.0.1:0 --verb_lvl 2 --extra origin.bench.tst=127.0.0.1");
     let port = dns.port("names at");
-    let mut run = sandbox.start(&asking(sandbox, port, "5sec"));
+    let mut run = sandbox.start(&asking(sandbox, NAMED, port, "5sec"));
     run.wait_for("i-run");
     dns.signal(signal);
     let done = run.finish();
@@ -530,14 +534,23 @@ pub fn names() -> Vec<Row> {
         Row::new(group, "gives a wrong address", names, |sandbox| {
             told_by(sandbox, "--extra origin.bench.tst=127.66.66.66")
         }),
+        Row::new(group, "gives a wrong address for one of two names", names, |sandbox| {
+            let names =
+                "names = ['origin.bench.tst:PORT', 'www.bench.tst:PORT']; addresses = S.addresses ** 2;";
+            let workload =
+                NAMED.replace("names = ['origin.bench.tst:PORT']; addresses = S.addresses;", names);
+            let words = "--extra origin.bench.tst=127.0.0.1 --extra www.bench.tst=127.66.66.66";
+            told(sandbox, &workload, words)
+        }),
         Row::new(group, "is not running", names, |sandbox| {
             let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-            let done = sandbox.polygraph(&asking(sandbox, free, "2sec"));
+            let done = sandbox.polygraph(&asking(sandbox, NAMED, free, "2sec"));
             Got::of_run(sandbox, &done)
         }),
         Row::new(group, "never answers", names, |sandbox| {
             let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-            let done = sandbox.polygraph(&asking(sandbox, silent.local_addr().unwrap().port(), "2sec"));
+            let done =
+                sandbox.polygraph(&asking(sandbox, NAMED, silent.local_addr().unwrap().port(), "2sec"));
             Got::of_run(sandbox, &done)
         }),
         Row::new(group, "is killed", names, |sandbox| struck(sandbox, Signal::KILL)),
