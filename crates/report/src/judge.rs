@@ -22,11 +22,11 @@ mod accepting;
 mod blame;
 mod chance;
 mod contents;
+mod explained;
 mod generator;
 mod logs;
 mod outside;
 mod overload;
-mod own_limit;
 mod replies;
 mod rules;
 mod sample;
@@ -41,8 +41,8 @@ use polygraph_stats::BinSet;
 use crate::facts::RunFacts;
 use crate::verdict::{FindingSeverity, LimitingParty, Verdict, VerdictFinding, VerdictOutcome};
 
+pub(crate) use blame::ERRORS_MAX;
 pub use contents::MARK as CONTENTS_MARK;
-pub(crate) use replies::ERRORS_MAX;
 pub use rules::{Rule, all as rules};
 pub use sample::MIN as LEAST_TRANSACTIONS;
 

@@ -61,9 +61,9 @@ fn early_data_are_accepted() {
     assert!(figures["ssl.handshake.early.count"] > 5.0, "{done:?}");
 }
 
-/// Runs with a bad certificate. Each transaction must fail with this class, and the servers are the limit.
+/// Runs with a bad certificate. Each transaction must fail with this class, and this party is the limit.
 #[track_caller]
-fn is_refused(class: &str, robot: &str, server: &str, prepare: &[&str], says: &str) {
+fn is_refused(class: &str, limit: &str, robot: &str, server: &str, prepare: &[&str], says: &str) {
     let sandbox = Sandbox::new();
     for words in prepare {
         let done = sandbox.polygraph(words);
@@ -79,7 +79,7 @@ fn is_refused(class: &str, robot: &str, server: &str, prepare: &[&str], says: &s
     // A busy machine may make the client late as well, which is no reason to blame anyone else for the errors.
     let findings = manifest["verdict"]["findings"].as_array().unwrap();
     let finding = findings.iter().find(|finding| finding["rule"] == "errors");
-    assert_eq!(finding.unwrap()["limit"], "server", "{class}: {}", manifest["verdict"]);
+    assert_eq!(finding.unwrap()["limit"], limit, "{class}: {}", manifest["verdict"]);
     let errors = sandbox.polygraph(&format!("lr {}", sandbox.result().join("client.log").display())).out;
     assert!(errors.contains(says), "{class}: {says}: {errors}");
 }
@@ -91,18 +91,18 @@ fn each_bad_certificate_has_its_class_and_its_party() {
     let own = "certificates = [ \"certs/all.pem\" ];";
     let made = "certs --key_type ECDSA-P256 --name";
     let name = format!("{made} other.test");
-    is_refused("certificate_name", VERIFY, own, &[&name], "other.test");
+    is_refused("certificate_name", "server", VERIFY, own, &[&name], "other.test");
     let expired = format!("{made} 127.0.0.1 --expired");
-    is_refused("certificate_dates", VERIFY, own, &[&expired], "expired");
+    is_refused("certificate_dates", "server", VERIFY, own, &[&expired], "expired");
     let (here, there) = (format!("{made} 127.0.0.1"), format!("{made} 127.0.0.1 --out others"));
     let others = "root_certificate = \"others/ca.crt\";";
-    is_refused("certificate_issuer", others, own, &[&here, &there], "certificate");
+    is_refused("certificate_issuer", "server", others, own, &[&here, &there], "certificate");
     let [one, other] = ["TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256"];
     let only = |name: &str| format!("ciphers = [ \"{name}\" ];");
     let server = format!("{} key_types = [ \"ECDSA-P256\" ];", only(other));
-    is_refused("tls_nothing_in_common", &only(one), &server, &[], "handshake_failure");
+    is_refused("tls_nothing_in_common", "test", &only(one), &server, &[], "handshake_failure");
     let client = "root_certificate = \"certs/ca.pem\"; verify_peer_certificate = yes;";
-    is_refused("tls_refused", VERIFY, client, &[&here], "certificate_required");
+    is_refused("tls_refused", "test", VERIFY, client, &[&here], "certificate_required");
 }
 
 #[test]

@@ -6,6 +6,9 @@ use polygraph_stats::error::Nature;
 use crate::figures::error_count;
 use crate::scope::Scope;
 
+/// Largest share of transactions that may fail in the primary phase (the rule of the 1999 bake-off).
+pub(crate) const ERRORS_MAX: f64 = 0.03;
+
 /// Who is to blame for a failed transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Blame {

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use polygraph_stats::{EndReason, ErrorKind};
 
-use super::blame::{self, Blame, failed_by};
-use super::replies::ERRORS_MAX;
+use super::blame::{self, Blame, ERRORS_MAX, failed_by};
 use super::{FAILURES, FindingSeverity, Findings, LimitingParty};
 use crate::facts::{PhaseEnd, PhaseFacts, ProcessFacts, RunFacts, SideFacts};
 use crate::scope::Scope;

@@ -3,7 +3,7 @@
 use polygraph_stats::{Block, Class, ErrorKind};
 
 use super::chance::{allowance, batches};
-use super::own_limit::own_limit;
+use super::explained::explained;
 use super::{Findings, LimitingParty};
 use crate::facts::{PhaseFacts, RunFacts};
 use crate::figures::error_count;
@@ -43,8 +43,8 @@ pub(super) fn offered(facts: &RunFacts, found: &mut Findings) {
     );
     if error_count(&scope.block, ErrorKind::TooManyOpen) >= 0.5 * gap {
         let text = format!("{text}, because connections were at their limit");
-        match own_limit(facts, scope, &headline.phase) {
-            Some(why) => found.invalid("offered", LimitingParty::Test, format!("{text}{why}")),
+        match explained(facts, scope, &headline.phase) {
+            Some((party, why)) => found.invalid("offered", party, format!("{text}{why}")),
             None => found.add_slow_device("following", text),
         }
     } else if gap - withheld(&scope.block) <= allowed {

@@ -3,15 +3,13 @@
 use polygraph_stats::error::Nature;
 use polygraph_stats::{EndReason, ErrorKind, Side};
 
-use super::blame::{self, Blame, failed_by, most_to_blame};
-use super::own_limit::own_limit;
+use super::blame::{self, Blame, ERRORS_MAX, failed_by, most_to_blame};
+use super::explained::explained;
 use super::{Findings, LimitingParty};
 use crate::facts::{PhaseFacts, RunFacts};
 use crate::scope::Scope;
 use crate::{correctness, text};
 
-/// Largest share of transactions that may fail in the primary phase (the rule of the 1999 bake-off).
-pub(crate) const ERRORS_MAX: f64 = 0.03;
 /// Largest share of wrong replies in the primary phase.
 pub(super) const WRONG_MAX: f64 = 0.001;
 
@@ -34,8 +32,8 @@ pub(super) fn errors(facts: &RunFacts, found: &mut Findings) {
     if let Some(blamed) = too_many(evidence) {
         let (text, deed) = (text(evidence, blamed), blame::deed(evidence));
         let said = failed_by(evidence, Blame::Device) > ERRORS_MAX * evidence.ended_count() as f64;
-        match own_limit(facts, evidence, &headline.phase) {
-            Some(why) => found.invalid("errors", LimitingParty::Test, format!("{text}{why}")),
+        match explained(facts, evidence, &headline.phase) {
+            Some((party, why)) => found.invalid("errors", party, format!("{text}{why}")),
             None if said => found.failed_as("errors", deed, text),
             None => found.slow_as("errors", deed, text),
         }
@@ -58,7 +56,7 @@ pub(super) fn error_goal(facts: &RunFacts, found: &mut Findings) {
         let phase = client.phase(phase);
         let all = phase.and_then(|phase| phase.scope.as_ref());
         let evidence = phase.and_then(PhaseFacts::evidence);
-        let own = evidence.zip(phase).and_then(|(scope, phase)| own_limit(facts, scope, &phase.name));
+        let own = evidence.zip(phase).and_then(|(scope, phase)| explained(facts, scope, &phase.name));
         let share =
             |who| evidence.map_or(0.0, |scope| failed_by(scope, who) / (scope.ended_count() as f64).max(1.0));
         let deed = evidence.map_or(blame::OVERLOADED, blame::deed);
@@ -70,9 +68,8 @@ pub(super) fn error_goal(facts: &RunFacts, found: &mut Findings) {
                 let text = format!("{text}, most of them because of the local system");
                 found.invalid("error goal", LimitingParty::Host, text);
             }
-            _ if own.is_some() => {
-                let why = own.unwrap_or_default();
-                found.invalid("error goal", LimitingParty::Test, format!("{text}{why}"));
+            _ if let Some((party, why)) = &own => {
+                found.invalid("error goal", *party, format!("{text}{why}"));
             }
             _ if share(Blame::Device) > ERRORS_MAX => found.failed_as("error goal", deed, text),
             _ if facts.origin_gone.is_some() && share(Blame::Slow) <= ERRORS_MAX => {

@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 use polygraph_stats::block::SLOW_SETUP;
 
 use super::{
-    FindingSeverity, Findings, accepting, contents, generator, logs, outside, overload, own_limit, replies,
-    sample, sent_again, stalls, trend, unanswered, verified,
+    FindingSeverity, Findings, accepting, blame, contents, explained, generator, logs, outside, overload,
+    replies, sample, sent_again, stalls, trend, unanswered, verified,
 };
 use crate::facts::RunFacts;
 
@@ -275,9 +275,11 @@ fn table() -> Vec<Rule> {
             "more than {} of the transactions failed because of what the device sent or because it took too long; \
              counted only while all origin servers are known to have been running (afterwards: `origin`, INVALID). INVALID (test) if \
              robots gave up because think times of the servers were longer than their lifetime, or lacked connections \
-             because requests for which servers were thinking occupied more than {} of what robots may have open",
-            percent(replies::ERRORS_MAX),
-            percent(own_limit::OCCUPIED_MAX)
+             because requests for which servers were thinking occupied more than {} of what robots may have open, or if \
+             servers demanded credentials or certificates that robots do not have, or nothing in TLS was common to both; \
+             INVALID (server) if robots refused the servers' own certificate in a tunnel",
+            percent(blame::ERRORS_MAX),
+            percent(explained::OCCUPIED_MAX)
         ),
         Failed,
         replies::errors,
@@ -331,7 +333,7 @@ fn table() -> Vec<Rule> {
             "at the end of a primary phase, requests were waiting for an answer, longer than for any that came, for 1 s at least, \
              and servers were not working on them: with those that failed, they are more than {} of the transactions; or robots \
              without a rate spent more than {} of their time on requests that failed or were not answered",
-            percent(replies::ERRORS_MAX),
+            percent(blame::ERRORS_MAX),
             percent((unanswered::WASTED_MAX * 1e3).round() / 1e3)
         ),
         Failed,

@@ -1,7 +1,6 @@
 //! Requests that the device never answered. They have not failed yet when a phase ends, because robots wait for long.
 
-use super::blame::{self, Blame, failed_by};
-use super::replies::ERRORS_MAX;
+use super::blame::{self, Blame, ERRORS_MAX, failed_by};
 use super::{Findings, LimitingParty};
 use crate::facts::{PhaseFacts, RunFacts};
 use crate::scope::Scope;

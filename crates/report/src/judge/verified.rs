@@ -9,7 +9,7 @@ use crate::scope::Scope;
 
 /// Largest share of replies that may remain unverified: the same as for failures, because a reply that nobody could check is
 /// worth no more than a failed one.
-pub(super) const UNVERIFIED_MAX: f64 = super::replies::ERRORS_MAX;
+pub(super) const UNVERIFIED_MAX: f64 = super::blame::ERRORS_MAX;
 
 pub(super) fn verified(facts: &RunFacts, found: &mut Findings) {
     let Some(client) = &facts.client else { return };

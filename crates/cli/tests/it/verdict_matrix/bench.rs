@@ -372,6 +372,32 @@ pub fn limits() -> Vec<Row> {
             |sandbox| thinking(sandbox, "--xact_think norm:600ms,100ms --xact_lifetime 400ms"),
         ),
         Row::new(
+            "a run",
+            "servers demand credentials that robots do not have, through a proxy",
+            Want::invalid("test", "errors"),
+            |sandbox| guarded(sandbox, "", "auth_schemes = [ \"basic\" ];", ""),
+        ),
+        Row::new(
+            "a run",
+            "the servers' certificate is for another name, in a tunnel through a proxy",
+            Want::invalid("server", "errors"),
+            |sandbox| {
+                sandbox.polygraph("certs --key_type ECDSA-P256 --name other.test");
+                let server = "certificates = [ \"certs/all.pem\" ];";
+                guarded(sandbox, "root_certificate = \"certs/ca.crt\";", "ssl_wraps = [ Srv ];", server)
+            },
+        ),
+        Row::new(
+            "a run",
+            "servers demand certificates that robots do not have, in a tunnel through a proxy",
+            Want::invalid("test", "errors"),
+            |sandbox| {
+                sandbox.polygraph("certs --key_type ECDSA-P256 --name 127.0.0.1");
+                let server = "root_certificate = \"certs/ca.pem\"; verify_peer_certificate = yes;";
+                guarded(sandbox, "root_certificate = \"certs/ca.crt\";", "ssl_wraps = [ Srv ];", server)
+            },
+        ),
+        Row::new(
             "a simulation",
             "neither robots nor servers nor the network need time",
             Want::invalid("test", "interrupted"),
@@ -433,6 +459,30 @@ fn thinking(sandbox: &Sandbox, words: &str) -> Got {
     let short = SHORT.replace("--xact_think none", words);
     Got::of_run(sandbox, &sandbox.polygraph(&format!("run --proxy 127.0.0.1:{port} {short}")))
 }
+
+/// A run through the built-in proxy whose servers let only some robots in. The texts are fields of the robots' SslWrap, of the servers
+/// and of their SslWrap.
+fn guarded(sandbox: &Sandbox, robots: &str, servers: &str, wrap: &str) -> Got {
+    let mut proxy = sandbox.start("proxy --port 0 --loops 1");
+    let workload = GUARDED.replace("PORT", &free_port().to_string()).replace("SERVERS", servers);
+    sandbox.write("guarded.pg", &workload.replace("ROBOTS", robots).replace("WRAP", wrap));
+    let port = proxy.port("proxy at");
+    let words =
+        format!("run --config guarded.pg --proxy 127.0.0.1:{port} --predict no --preflight no --loops 1");
+    Got::of_run(sandbox, &sandbox.polygraph(&words))
+}
+
+// Handshakes that fail are repeated with each request, and take their time in a build for tests.
+const GUARDED: &str = "
+    SslWrap Clt = { ROBOTS };
+    SslWrap Srv = { WRAP };
+    Content C = { size = const(2KB); cachable = 80%; };
+    Server S = { contents = [ C ]; addresses = ['127.0.0.1:PORT']; SERVERS };
+    Robot R = { origins = S.addresses; addresses = ['127.0.0.1' ** 10]; req_rate = 5/sec; ssl_wraps = [ Clt ]; };
+    Phase meas = { name = \"meas\"; goal.duration = 5sec; primary = true; };
+    schedule(meas);
+    use(S, R);
+";
 
 /// A run of a workload without a device. SERVER stands for the address of the server.
 fn configured(sandbox: &Sandbox, workload: &str) -> Got {

@@ -1,9 +1,9 @@
-//! Limits of the test's own robots that no device could have kept.
+//! Failures that the bench itself explains: limits of its robots that no device could have kept, and what its servers refused.
 
-use polygraph_stats::{Block, ErrorKind};
+use polygraph_stats::{Block, Class, ErrorKind};
 
-use super::blame;
-use super::replies::ERRORS_MAX;
+use super::LimitingParty;
+use super::blame::{self, ERRORS_MAX};
 use crate::facts::RunFacts;
 use crate::figures::error_count;
 use crate::scope::Scope;
@@ -12,14 +12,51 @@ use crate::scope::Scope;
 /// ran out of connections.
 pub(super) const OCCUPIED_MAX: f64 = 0.8;
 
-/// If most failures of these phases were due to a limit of the robots that the servers' think times exceed even without a device: the
-/// reason, as the end of a sentence.
-pub(super) fn own_limit(facts: &RunFacts, scope: &Scope, phases: &str) -> Option<String> {
-    match blame::most(scope)? {
-        ErrorKind::TooManyOpen => connections_occupied(facts, phases),
-        ErrorKind::Timeout => think_times_outlive(facts, scope),
+/// Why robots refuse a certificate.
+const CERTIFICATES: [ErrorKind; 4] = [
+    ErrorKind::CertificateName,
+    ErrorKind::CertificateDates,
+    ErrorKind::CertificateIssuer,
+    ErrorKind::BadCertificate,
+];
+
+/// If the bench explains most failures of these phases without the device: whose fault they are, and the reason as the end of a sentence.
+pub(super) fn explained(facts: &RunFacts, scope: &Scope, phases: &str) -> Option<(LimitingParty, String)> {
+    use LimitingParty::{Server, Test};
+    let kind = blame::most(scope)?;
+    match kind {
+        ErrorKind::TooManyOpen => Some((Test, connections_occupied(facts, phases)?)),
+        ErrorKind::Timeout => Some((Test, think_times_outlive(facts, scope)?)),
+        ErrorKind::OriginCredentials | ErrorKind::OriginAuthAgain => {
+            let demands = |block: &Block| block.class(Class::Authenticating).size.count() as f64;
+            seen_by_servers(facts, kind, demands)?;
+            Some((Test, ": the servers demanded credentials that robots do not have".to_owned()))
+        }
+        kind if CERTIFICATES.contains(&kind) => {
+            let refused = seen_by_servers(facts, kind, |block| error_count(block, ErrorKind::TlsRefused))?;
+            let why = format!(
+                ": robots refused the certificate of the servers themselves, as {refused:.0} alerts say there"
+            );
+            Some((Server, why))
+        }
+        ErrorKind::TlsRefused | ErrorKind::TlsNothingInCommon => {
+            let refused = |block: &Block| {
+                let kinds = CERTIFICATES.into_iter().chain([ErrorKind::TlsNothingInCommon]);
+                kinds.map(|kind| error_count(block, kind)).sum()
+            };
+            seen_by_servers(facts, kind, refused)?;
+            Some((Test, ": the servers refused what robots offered in TLS handshakes".to_owned()))
+        }
         _ => None,
     }
+}
+
+/// What servers counted, if it is about as much as the failures of this kind: then they had to do with the robots, and not with the
+/// device in between.
+fn seen_by_servers(facts: &RunFacts, kind: ErrorKind, seen: impl Fn(&Block) -> f64) -> Option<f64> {
+    let failed = error_count(&facts.client.as_ref()?.total.as_ref()?.block, kind);
+    let seen = seen(&facts.server.as_ref()?.total.as_ref()?.block);
+    (2.0 * seen > failed).then_some(seen)
 }
 
 /// By Little's law, servers think for as many requests at a time as there are requests per second times the mean think time.
