@@ -74,6 +74,9 @@ fn of_wrap(id: usize, wrap: &SslWrap, workload: &Workload) -> Vec<Diagnostic> {
     {
         let why = "robots that speak only HTTP/2 send nothing before the handshake is complete";
         add("early_data", why, "leave it out, or add \"1.1\" or \"3\" to `http_versions`");
+    } else if wrap.early_data && servers.is_empty() && wrap.session_resumption == 0.0 {
+        let why = "only resumed sessions have early data, and robots resume none";
+        add("early_data", why, "leave it out, or set `session_resumption`");
     }
     let default = SslWrap::default();
     let has_certificates = !wrap.generate_certificates.unwrap_or(wrap.certificates.is_empty());
@@ -91,7 +94,8 @@ fn of_wrap(id: usize, wrap: &SslWrap, workload: &Workload) -> Vec<Diagnostic> {
             let why = "servers with `certificates` generate no keys";
             add(field, why, "leave it out, or leave out `certificates`");
         } else if field == "rsa_key_sizes" && !generates_rsa(wrap) {
-            add(field, "no key of `key_types` is an RSA key", "leave it out, or add \"RSA\" to `key_types`");
+            let why = "no key of `key_types` is an RSA key without a size";
+            add(field, why, "leave it out, or add \"RSA\" to `key_types`");
         }
     }
     found
@@ -106,8 +110,9 @@ fn sends_early_data(robot: &Robot, workload: &Workload) -> bool {
         || (!robot.http_proxies.is_empty() && to_proxy())
 }
 
+/// Whether servers generate RSA keys whose size `rsa_key_sizes` tells.
 fn generates_rsa(wrap: &SslWrap) -> bool {
-    let drawn = wrap.key_types.items.iter().filter(|(_, prob)| *prob > 0.0);
+    let mut drawn = wrap.key_types.items.iter().filter(|(_, prob)| *prob > 0.0);
     // Unknown words are errors elsewhere.
-    drawn.into_iter().any(|(word, _)| matches!(KeyKind::parse(word), Ok(KeyKind::Rsa(_)) | Err(_)))
+    drawn.any(|(word, _)| word.eq_ignore_ascii_case("RSA") || KeyKind::parse(word).is_err())
 }

@@ -551,7 +551,7 @@ fn settings_that_nothing_reads_are_noted() {
     const SERVERS: &str = "S.ssl_wraps = [ W ]; SslWrap V; R.ssl_wraps = [ V ];";
     const BOTH: &str = "S.ssl_wraps = [ W ]; R.ssl_wraps = [ W ];";
     const HTTP2: &str = "R.http_versions = [ \"2\" ];";
-    let early = "early_data = yes;";
+    let early = "early_data = yes; session_resumption = 50%;";
     let keys = "key_types = [ \"Ed25519\" ];";
     let sizes = "rsa_key_sizes = [ 3072bit ];";
     let group = "sharing_group = \"g\";";
@@ -571,6 +571,19 @@ fn settings_that_nothing_reads_are_noted() {
         ),
         ("", BOTH, &format!("{pipeline} R.http_versions = [ \"2\", \"1.0\": 1% ];"), ""),
         (early, ROBOTS, "", ""),
+        (
+            "early_data = yes;",
+            ROBOTS,
+            "",
+            "`early_data` in the `ssl_wraps` of r has no effect: only resumed sessions",
+        ),
+        ("early_data = yes;", BOTH, "", ""),
+        (
+            &format!("key_types = [ \"RSA-4096\" ]; {sizes}"),
+            SERVERS,
+            "",
+            "`rsa_key_sizes` in the `ssl_wraps` of s has no effect: no key of `key_types` is an RSA key without",
+        ),
         (
             early,
             ROBOTS,
@@ -619,7 +632,7 @@ fn settings_that_nothing_reads_are_noted() {
             HTTP2,
             "",
         ),
-        (&format!("{early} {keys} {group} {resumption}"), "", HTTP2, ""),
+        (&format!("{early} {keys} {group}"), "", HTTP2, ""),
     ] {
         let text = format!("SslWrap W = {{ {wrap} }}; {users} {more}");
         let workload = workload(&program(&text));

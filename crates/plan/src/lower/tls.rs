@@ -207,7 +207,7 @@ fn kinds(wrap: &SslWrap, found: &mut Lowering<'_>) -> Vec<(KeyKind, f64)> {
     let mut all = Vec::new();
     for (word, prob) in &wrap.key_types.items {
         match KeyKind::parse(word) {
-            Ok(KeyKind::Rsa(_)) => all.extend(
+            Ok(KeyKind::Rsa(_)) if word.eq_ignore_ascii_case("RSA") => all.extend(
                 wrap.rsa_key_sizes
                     .items
                     .iter()
