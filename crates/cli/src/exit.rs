@@ -5,14 +5,11 @@ use std::process::ExitCode;
 use polygraph_engine::RunOutcome;
 use polygraph_report::VerdictOutcome;
 use polygraph_runner::{Failure, FailureKind, RunResult};
+pub use polygraph_stats::exit_code::{FAILED, INTERRUPTED, OK};
 
 /// What commands return.
 pub type Done = Result<ExitCode, Failure>;
 
-/// The command succeeded.
-pub const OK: u8 = 0;
-/// The run failed or is not valid.
-pub const FAILED: u8 = 1;
 /// The command line is wrong.
 pub const USAGE: u8 = 2;
 /// Something needed on this machine is missing or in use.
@@ -27,8 +24,6 @@ pub const DISTORTED: u8 = 11;
 pub const REGRESSION: u8 = 14;
 /// Runs cannot be compared: their workloads differ, or one of them is INVALID.
 pub const NOT_COMPARABLE: u8 = 15;
-/// The user stopped the run; its results so far are kept.
-pub const INTERRUPTED: u8 = 130;
 
 /// The exit code of a failure.
 pub fn of_failure(failure: &Failure) -> ExitCode {

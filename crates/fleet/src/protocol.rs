@@ -257,9 +257,9 @@ pub enum ProcessStage {
 }
 
 /// The exit code of a process that was asked to stop.
-pub const INTERRUPTED: i32 = 130;
+pub const INTERRUPTED: i32 = polygraph_stats::exit_code::INTERRUPTED as i32;
 /// The exit code of a process whose error goal was reached, or which could not go on.
-pub const FAILED: i32 = 1;
+pub const FAILED: i32 = polygraph_stats::exit_code::FAILED as i32;
 
 impl ProcessStage {
     /// Whether the process has ended.

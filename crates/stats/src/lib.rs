@@ -63,7 +63,9 @@ pub use log_file::{LogFile, LogFileReader};
 pub use miss_cause::MissCause;
 pub use packed_block::PackedBlock;
 pub use polygraph_link::Nanos;
-pub use record::{EndReason, Header, Interval, PlannedLoad, PlannedPhase, Record, RobotLimits, Side};
+pub use record::{
+    EndReason, Header, Interval, PlannedLoad, PlannedPhase, Record, RobotLimits, Side, exit_code,
+};
 pub use recorder::{Recorder, Totals};
 pub use status::StatusScope;
 pub use summary_stats::{SummaryStats, TimeAndSize};

@@ -206,11 +206,21 @@ impl EndReason {
     /// (docs/exit-codes.md).
     pub fn exit_code(&self) -> u8 {
         match self {
-            EndReason::Finished | EndReason::Idle => 0,
-            EndReason::ErrorGoal { .. } | EndReason::Fatal { .. } | EndReason::NoEnd(_) => 1,
-            EndReason::Interrupted => 130,
+            EndReason::Finished | EndReason::Idle => exit_code::OK,
+            EndReason::ErrorGoal { .. } | EndReason::Fatal { .. } | EndReason::NoEnd(_) => exit_code::FAILED,
+            EndReason::Interrupted => exit_code::INTERRUPTED,
         }
     }
+}
+
+/// Exit codes that tell how a run ended (`docs/exit-codes.md` has all of them).
+pub mod exit_code {
+    /// The run succeeded.
+    pub const OK: u8 = 0;
+    /// The run failed or is not valid, its error goal was reached, or it could not go on.
+    pub const FAILED: u8 = 1;
+    /// The user stopped the run; its results so far are kept.
+    pub const INTERRUPTED: u8 = 130;
 }
 
 /// A record of the log.
