@@ -119,9 +119,13 @@ pub(super) fn one_side(facts: &RunFacts, found: &mut Findings) {
 /// servers may listen at all of a host, or behind a device that translates them.
 pub(super) fn elsewhere(facts: &RunFacts, found: &mut Findings) {
     let (Some(client), Some(server)) = (&facts.client, &facts.server) else { return };
+    // What all processes that options describe have, if each has it.
     let setting = |side: &SideFacts, name: &str| {
-        let mut processes = side.processes.iter().filter(|process| process.header.workload_text.is_empty());
-        processes.next().and_then(|process| process.setting(name)).map(str::to_owned)
+        let described = side.processes.iter().filter(|process| process.header.workload_text.is_empty());
+        let mut all: Vec<&str> = described.map(|process| process.setting(name)).collect::<Option<_>>()?;
+        all.sort_unstable();
+        all.dedup();
+        (!all.is_empty()).then(|| all.join(", "))
     };
     let (Some(asked), Some(listened)) = (setting(client, "origins"), setting(server, "addresses")) else {
         return;
