@@ -123,6 +123,24 @@ fn pipelined_requests_go_where_they_belong() {
 }
 
 #[test]
+fn who_waits_behind_a_broken_reply_in_a_pipeline_has_waited_since_the_first_attempt() {
+    let catalog = pages();
+    // The second reply of each pipeline is broken, and arrives when the first one is complete, after a second.
+    let link = TestLink::new({
+        let catalog = catalog.clone();
+        move |ask| match (ask.before, ask.oid().is_embedded()) {
+            (_, false) => Answer::Reply(object(&catalog, ask, "Content-Type: text/html\r\n"), SECOND / 100),
+            (2, true) => Answer::Reply(b"?\r\n\r\n".to_vec(), Nanos::ZERO),
+            (_, true) => Answer::Reply(object(&catalog, ask, ""), SECOND),
+        }
+    });
+    let block = run(&link, settings(catalog, |robot| robot.pipeline = Some(Distr::Const(3.0))), 100);
+    assert!(block.errors[ErrorKind::PipelineCancelled] > 10, "{:?}", errors(&block));
+    let longest = block.classes.iter().filter_map(|class| class.rptm_us.max()).max();
+    assert!(longest.is_some_and(|us| us >= 2_000_000), "{longest:?}");
+}
+
+#[test]
 fn the_body_of_a_request_goes_along_with_its_head() {
     let mut catalog = pages();
     catalog.contents.push(Content::plain("form", Distr::Unif { min: 1.0, max: 8000.0 }, 0.0));

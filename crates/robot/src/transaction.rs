@@ -49,6 +49,15 @@ pub(crate) struct Ended {
     pub failed: bool,
 }
 
+/// What became of a request that shared a connection with others.
+enum InPipeline {
+    /// It has a reply, or failed.
+    Ended(Result<Completed, Incomplete>),
+    /// The failure of another exchange ended the connection: the request is sent again on its own. It was first sent, or about to be,
+    /// at `begun`; whoever waits for the reply has waited since then.
+    Cancelled { begun: Nanos },
+}
+
 impl<L: Link> RobotGroup<L> {
     /// Carries out the transaction of `request` from its start at `now`.
     pub(crate) async fn transact(self: &Rc<Self>, robot: usize, request: &mut Request, now: Nanos) -> Ended {
@@ -57,7 +66,7 @@ impl<L: Link> RobotGroup<L> {
             request.page = Some(Rc::new(Page::new(now)));
         }
         record::start(self.context.of(robot), request, now);
-        let outcome = self.authenticate(robot, request, now, None).await;
+        let outcome = self.authenticate(robot, request, now, None, None).await;
         let ended = self.conclude(robot, request, outcome);
         let skipped_in_vain = request.planned.saturating_sub(request.launched.get());
         if skipped_in_vain > 0 {
@@ -75,15 +84,14 @@ impl<L: Link> RobotGroup<L> {
         let cx = self.context.of(robot);
         for (request, outcome) in self.exchange_pipelined(robot, request, hop).await {
             let outcome = match outcome {
-                Some(Err(incomplete)) => Err(incomplete),
+                InPipeline::Ended(Err(incomplete)) => Err(incomplete),
                 // Challenges are answered one by one.
-                Some(Ok(completed)) => {
-                    self.authenticate(robot, &request, cx.now(), Some(Box::new(completed))).await
+                InPipeline::Ended(Ok(completed)) => {
+                    self.authenticate(robot, &request, cx.now(), None, Some(Box::new(completed))).await
                 }
-                // The failure of another exchange ended the connection: the request is sent again on its own.
-                None => {
+                InPipeline::Cancelled { begun } => {
                     record::retry(cx);
-                    self.authenticate(robot, &request, cx.now(), None).await
+                    self.authenticate(robot, &request, cx.now(), Some(begun), None).await
                 }
             };
             self.conclude(robot, &request, outcome);
@@ -92,12 +100,14 @@ impl<L: Link> RobotGroup<L> {
     }
 
     /// Exchanges request and reply, from `now` on, and once more with credentials for each side that demands them. All of that
-    /// is one transaction (`docs/reference/models.md`, "Authentication"). The first exchange may be complete already.
+    /// is one transaction (`docs/reference/models.md`, "Authentication"). It began earlier, at `begun`, if an attempt was cancelled. The
+    /// first exchange may be complete already.
     async fn authenticate(
         self: &Rc<Self>,
         robot: usize,
         request: &Request,
         mut now: Nanos,
+        mut begun: Option<Nanos>,
         mut first: Option<Box<Completed>>,
     ) -> Result<Completed, Incomplete> {
         let cx = self.context.of(robot);
@@ -108,7 +118,7 @@ impl<L: Link> RobotGroup<L> {
         loop {
             let mut completed = match first.take() {
                 Some(completed) => *completed,
-                None => match self.exchange_alone(robot, request, &mut held, now).await {
+                None => match self.exchange_alone(robot, request, &mut held, now, begun.take()).await {
                     Ok(completed) => completed,
                     Err(Incomplete::Failed(failure)) => {
                         return self.expected_denial(robot, &failure).ok_or(Incomplete::Failed(failure));
@@ -173,13 +183,14 @@ impl<L: Link> RobotGroup<L> {
     }
 
     /// Exchanges a request on a connection of its own, from `now` on: on the connection that is `held`, if there is one. Holds the
-    /// connection if a handshake on it goes on.
+    /// connection if a handshake on it goes on. `begun` is when the first attempt began, if there was one before.
     async fn exchange_alone(
         self: &Rc<Self>,
         robot: usize,
         request: &Request,
         held: &mut Option<Box<PooledConnection<L::Conn>>>,
         now: Nanos,
+        mut begun: Option<Nanos>,
     ) -> Result<Completed, Incomplete> {
         let cx = self.context.of(robot);
         let deadline = cx.draw_deadline(now);
@@ -200,8 +211,7 @@ impl<L: Link> RobotGroup<L> {
             }
         };
         let mut lines = Vec::new();
-        // When the first attempt began, if there was one before.
-        let mut begun = None;
+        let was_tried = begun.is_some();
         for attempt in 0..=MAX_RETRIES {
             let was_held = held.is_some();
             let (mut connection, started) = match held.take().or_else(|| self.pool.take_idle(cx, hop)) {
@@ -236,7 +246,7 @@ impl<L: Link> RobotGroup<L> {
             let mut observed = self.observe(begun.unwrap_or(started), deadline, hop, connection.number);
             observed.answers = answers;
             observed.ready = set_up.map(|set_up| set_up.ended);
-            observed.retried = attempt > 0;
+            observed.retried = was_tried || attempt > 0;
             let mut flight = InFlight::new(request, &lines, observed);
             let mut found_link = |container: &Request, hop, link: &[u8]| {
                 self.request_embedded(robot, container, hop, link);
@@ -296,14 +306,13 @@ impl<L: Link> RobotGroup<L> {
     }
 
     /// Exchanges `first`, and as many more requests of the robot's backlog as the connection and the pipeline depth allow, on one
-    /// connection. A result of `None` means that the request must be tried again. Without a connection only `first` is taken,
-    /// and fails (`docs/reference/models.md`, "Pipelining").
+    /// connection. Without a connection only `first` is taken, and fails (`docs/reference/models.md`, "Pipelining").
     async fn exchange_pipelined(
         self: &Rc<Self>,
         robot: usize,
         first: Request,
         hop: Hop,
-    ) -> Vec<(Request, Option<Result<Completed, Incomplete>>)> {
+    ) -> Vec<(Request, InPipeline)> {
         let cx = self.context.of(robot);
         let deadline = cx.draw_deadline(cx.now());
         let mut requests = vec![first];
@@ -313,7 +322,7 @@ impl<L: Link> RobotGroup<L> {
             Err(incomplete) => {
                 let mut first = requests.remove(0);
                 record::start(cx, &mut first, cx.now());
-                return vec![(first, Some(Err(incomplete)))];
+                return vec![(first, InPipeline::Ended(Err(incomplete)))];
             }
         };
         let (reused, may_race) = (connection.uses > 0, connection.may_race());
@@ -354,6 +363,7 @@ impl<L: Link> RobotGroup<L> {
             |container: &Request, hop, link: &[u8]| self.request_embedded(robot, container, hop, link);
         exchange(cx, &mut connection, &mut flights, &mut found_link).await;
         let raced = flights[0].lost_race(may_race);
+        let begun: Vec<Nanos> = flights.iter().map(|flight| flight.exchange.started).collect();
         let mut results: Vec<_> = flights.into_iter().map(InFlight::complete).collect();
         if raced {
             results[0] = None;
@@ -371,8 +381,11 @@ impl<L: Link> RobotGroup<L> {
                 record::pipeline_cancelled(cx, request);
             }
         }
-        let results = results.into_iter().map(|result| result.map(|result| result.map_err(Incomplete::from)));
-        requests.into_iter().zip(results).collect()
+        let ends = results.into_iter().zip(begun).map(|(result, begun)| match result {
+            Some(result) => InPipeline::Ended(result.map_err(Incomplete::from)),
+            None => InPipeline::Cancelled { begun },
+        });
+        requests.into_iter().zip(ends).collect()
     }
 
     /// An exchange that starts now. It is large and passed on often, so it is boxed, in the memory of an earlier one if there is one.
