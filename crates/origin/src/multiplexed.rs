@@ -104,8 +104,7 @@ impl<L: Link> Server<L> {
                 let link = server.link().clone();
                 link.spawn(Rc::clone(&server).serve_http3_connection(connection));
             }
-            Err(Some(failure)) => server.count_tls(&failure),
-            Err(None) => {}
+            Err(failure) => server.count_early(&failure),
         };
         if let Err(failure) = http3::listen(self.link(), socket, tls, settings, accept) {
             self.count_broken(failure.kind.class(), failure.to_string());
@@ -196,6 +195,21 @@ impl<L: Link> Server<L> {
         };
         self.count_broken(kind, format!("{} connection: {failure}", version.title()));
         None
+    }
+
+    /// Counts a connection over HTTP/3 that was lost before its handshake began.
+    fn count_early(&self, failure: &EarlyFailure) {
+        match failure {
+            EarlyFailure::Tls(failure) => self.count_tls(failure),
+            // As over TCP, where the kernel has no room for it: no request of the connection has begun.
+            EarlyFailure::NoRoom => {
+                let detail = || "an HTTP/3 connection: too many handshakes are under way".to_owned();
+                self.recorder().error(ErrorKind::QueueFull, self.now(), detail);
+            }
+            EarlyFailure::Broken(text) => {
+                self.count_broken(ErrorKind::QuicError, format!("HTTP/3 connection: {text}"));
+            }
+        }
     }
 
     /// Counts a failed handshake.
@@ -294,6 +308,25 @@ mod tests {
         link.run(link.now() + SECOND);
         assert!(client.is_closed(), "{}", String::from_utf8_lossy(bytes));
         (client.take(), recorder.with(|block| block.errors.iter().collect()))
+    }
+
+    #[test]
+    fn connections_that_never_began_are_counted() {
+        let (link, recorder) = (link(), Recorder::new());
+        let origin = Origin::new(link.clone(), Arc::new(classic(10.0)), 0, recorder.clone());
+        let server = ServerSpec { profile: 0, number: 1, address: "10.0.0.1:80".into(), names: Vec::new() };
+        let server = Server::new(&origin, server);
+        let broken = FailureKind::NothingInCommon;
+        for (failure, kind, entered) in [
+            (EarlyFailure::NoRoom, ErrorKind::QueueFull, 0),
+            (EarlyFailure::Broken("a frame that is none".into()), ErrorKind::QuicError, 1),
+            (EarlyFailure::Tls(TlsFailure::new(broken, "no version")), broken.class(), 1),
+        ] {
+            let before = recorder.with(|block| (block.errors[kind], block.xacts.entered));
+            server.count_early(&failure);
+            let now = recorder.with(|block| (block.errors[kind], block.xacts.entered));
+            assert_eq!(now, (before.0 + 1, before.1 + entered), "{failure:?}");
+        }
     }
 
     #[test]

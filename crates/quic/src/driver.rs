@@ -11,7 +11,6 @@ use std::task::{Context, Poll};
 
 use bytes::BytesMut;
 use polygraph_link::{Datagrams, IncomingDatagrams, Link, Nanos, OutgoingDatagrams};
-use polygraph_multiplex::FaultKind;
 use polygraph_multiplex::alarm::Alarm;
 use quinn_proto::{DatagramEvent, EcnCodepoint, Endpoint, Incoming, Transmit};
 
@@ -404,8 +403,7 @@ fn retry(endpoint: &mut Endpoint, incoming: Incoming) -> NotBegun {
 fn refuse(endpoint: &mut Endpoint, incoming: Incoming) -> NotBegun {
     let mut response = Vec::new();
     let transmit = endpoint.refuse(incoming, &mut response);
-    let why = Lost::Fault(FaultKind::Flood, "too many handshakes are under way".to_owned());
-    NotBegun { why: Some(why), last: Some((transmit, response)) }
+    NotBegun { why: Some(Lost::Refused), last: Some((transmit, response)) }
 }
 
 fn accept(

@@ -17,7 +17,7 @@ const CONNECTION_REFUSED: u64 = 0x2;
 pub enum Lost {
     /// The peer or this side ended it in order.
     Closed,
-    /// The peer does not accept it, or nobody is there.
+    /// The peer does not accept it, or nobody is there; or this side, a server, has no room for it.
     Refused,
     /// The system knows no way to the peer.
     Unreachable(io::ErrorKind),

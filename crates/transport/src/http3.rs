@@ -27,8 +27,16 @@ pub enum StartError {
     Tls(TlsFailure),
 }
 
-/// Why the handshake of an accepted connection failed at once; `None`: for a reason that has nothing to do with TLS.
-pub type EarlyFailure = Option<TlsFailure>;
+/// Why a connection that arrived was lost before its handshake began.
+#[derive(Debug)]
+pub enum EarlyFailure {
+    /// Its TLS cannot begin.
+    Tls(TlsFailure),
+    /// This side refused it, because too many other handshakes are under way.
+    NoRoom,
+    /// The client breaks a rule of QUIC.
+    Broken(String),
+}
 
 /// Starts a connection to the second address, from the first one if given. Its handshake follows.
 ///
@@ -76,10 +84,15 @@ pub fn listen<L: Link>(
     {
         let mut accept = accept;
         polygraph_quic::listen(link, socket, tls, settings, move |accepted| {
-            accept(accepted.map_err(|lost| match lost {
-                polygraph_quic::Lost::Tls(failure) => Some(failure),
-                _ => None,
-            }));
+            use polygraph_quic::Lost;
+            accept(match accepted {
+                Ok(connection) => Ok(connection),
+                Err(Lost::Tls(failure)) => Err(EarlyFailure::Tls(failure)),
+                Err(Lost::Refused) => Err(EarlyFailure::NoRoom),
+                Err(Lost::Fault(_, text)) => Err(EarlyFailure::Broken(text)),
+                // The client has gone: nothing was asked for.
+                Err(Lost::Closed | Lost::Reset | Lost::Unreachable(_) | Lost::NoAnswer) => return,
+            });
         })
     }
     #[cfg(not(feature = "tls"))]

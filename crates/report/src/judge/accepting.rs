@@ -30,7 +30,7 @@ pub(super) fn listen_queue(facts: &RunFacts, found: &mut Findings) {
         return;
     }
     let text = format!(
-        "the listen queue of a server was full {full:.0} times, and whoever connects then waits a second or longer: \
+        "the listen queue of a server was full {full:.0} times, and whoever connects then waits a second or longer, or is refused over HTTP/3: \
          raise the limit (sysctl net.core.somaxconn), or use more loops or processes for servers (--loops, --workers)"
     );
     match full > RESOURCES_MAX * ended {

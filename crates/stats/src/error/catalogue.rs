@@ -343,7 +343,7 @@ catalogue! {
     "c" 250 KerberosClock "kerberos_clock" Client Fails Tickets "Kerberos: clocks differ too much"
         "The clocks of this host and of the KDC differ by more than the KDC allows, usually five minutes (KRB_AP_ERR_SKEW): synchronize them."
     "c" 251 QueueFull "queue_full" Server Noted Bench "connection found the listen queue full"
-        "A server accepts connections more slowly than they arrive, and the queue of its listening socket is short: whoever connects tries again after a second. Raise the limit (sysctl net.core.somaxconn), or use more loops or processes for servers (--loops, --workers)."
+        "A server accepts connections more slowly than they arrive, and the queue of its listening socket is short: whoever connects tries again after a second. Raise the limit (sysctl net.core.somaxconn), or use more loops or processes for servers (--loops, --workers). Over HTTP/3, a server refuses connections while 4000 handshakes are under way at its socket."
     "s" 0 System "system" Both Fails Bench "other operating system error"
         "The examples name the error."
     "s" 24 NoDescriptor "no_descriptor" Both Fails Bench "too many open files"
