@@ -27,7 +27,8 @@ pub(super) fn explained(facts: &RunFacts, scope: &Scope, phases: &str) -> Option
     match kind {
         ErrorKind::TooManyOpen => Some((Test, connections_occupied(facts, phases)?)),
         ErrorKind::Timeout => Some((Test, think_times_outlive(facts, scope)?)),
-        ErrorKind::OriginCredentials | ErrorKind::OriginAuthAgain => {
+        // Robots that have credentials may have sent them, and the device may have removed them.
+        ErrorKind::OriginCredentials => {
             let demands = |block: &Block| block.class(Class::Authenticating).size.count() as f64;
             seen_by_servers(facts, kind, demands)?;
             Some((Test, ": the servers demanded credentials that robots do not have".to_owned()))
