@@ -139,9 +139,11 @@ impl Coordinator {
                     late @ 0.. => format!("{:.3} s after it", late as f64 * 1e-9),
                     early => format!("only {:.3} s before it, and needs 0.1 s", -early as f64 * 1e-9),
                 };
-                let why = format!(
-                    "the common start was missed: this process was ready {why}; set a later start, or free the host of other work"
-                );
+                let remedy = match start < begin + NOTICE {
+                    true => "set a later start",
+                    false => "free the host of other work, which kept the process from running",
+                };
+                let why = format!("the common start was missed: this process was ready {why}; {remedy}");
                 return Err(EndReason::Fatal { side: None, why });
             }
             if start <= now + 2 * NOTICE {

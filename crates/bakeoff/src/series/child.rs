@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use polygraph_engine::signals::StopPoller;
 use polygraph_report::figures::find;
 use polygraph_report::{RunFacts, fold_files, text};
+use polygraph_stats::exit_code;
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
 use super::SeriesError;
@@ -20,9 +21,9 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Maximum time that a child takes to end after a signal.
 const GOODBYE: Duration = Duration::from_secs(70);
 /// Exit codes of `polygraph run` that come with results: valid, and failed or invalid.
-const WITH_RESULTS: [i32; 2] = [0, 1];
+const WITH_RESULTS: [i32; 2] = [exit_code::OK as i32, exit_code::FAILED as i32];
 /// The exit code of a run that the user stopped.
-const INTERRUPTED: i32 = 130;
+const INTERRUPTED: i32 = exit_code::INTERRUPTED as i32;
 
 /// A run to be carried out.
 pub struct ChildRun<'a> {
