@@ -47,6 +47,12 @@ pub(super) fn failed_by(scope: &Scope, who: Blame) -> f64 {
     failing(scope).filter(|(kind, _)| blame(*kind) == who).map(|(_, count)| count).sum()
 }
 
+/// Failures of other kinds than this one for which the device is to blame because of what it sent.
+pub(super) fn failed_otherwise(scope: &Scope, than: ErrorKind) -> f64 {
+    let others = failing(scope).filter(|(kind, _)| *kind != than && blame(*kind) == Blame::Device);
+    others.map(|(_, count)| count).sum()
+}
+
 /// Who is to blame for most of the failed transactions; `None` if none failed.
 pub(super) fn most_to_blame(scope: &Scope) -> Option<Blame> {
     let counts = Blame::ALL.map(|who| (who, failed_by(scope, who)));

@@ -24,6 +24,10 @@ const CERTIFICATES: [ErrorKind; 4] = [
 pub(super) fn explained(facts: &RunFacts, scope: &Scope, phases: &str) -> Option<(LimitingParty, String)> {
     use LimitingParty::{Server, Test};
     let kind = blame::most(scope)?;
+    // What else the device sent is evidence against it.
+    if blame::failed_otherwise(scope, kind) > ERRORS_MAX * scope.ended_count() as f64 {
+        return None;
+    }
     match kind {
         ErrorKind::TooManyOpen => Some((Test, connections_occupied(facts, phases)?)),
         ErrorKind::Timeout => Some((Test, think_times_outlive(facts, scope)?)),

@@ -545,6 +545,8 @@ fn limits_that_think_times_exceed_are_those_of_the_test() {
     };
     assert_eq!(verdict(&lifetime(1.0).logs()).0, "INVALID (test)");
     assert_eq!(verdict(&lifetime(3.0).logs()).0, "FAILED (device)");
+    let broken = Run { second_error: Some((15, ErrorKind::BadStatus)), ..lifetime(1.0) };
+    assert_eq!(verdict(&broken.logs()).0, "FAILED (device)");
     // Servers have 45 % of 100 requests per second.
     let connections = |open_connections: u64| Run {
         error: Some((10, ErrorKind::TooManyOpen)),
