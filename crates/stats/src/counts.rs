@@ -287,7 +287,7 @@ pub struct ValidationStats {
 /// The amount of received content that was compared with the content that the servers must have sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerificationStats {
-    /// Replies whose body was compared as a whole: its size was known, or its digest was checked.
+    /// Replies whose body was compared as a whole: its size was known.
     pub replies: u64,
     /// Body bytes that were compared with the expected bytes, directly or by digest.
     pub bytes: u64,

@@ -105,9 +105,9 @@ pub struct Verified {
 }
 
 impl Verified {
-    /// Whether the whole reply was checked.
+    /// Whether the whole reply was checked. A digest does not replace the size, because whoever cuts a body can make another digest.
     pub fn is_whole(&self) -> bool {
-        self.digest || self.sized && (self.bytes > 0 || self.empty)
+        self.sized && (self.bytes > 0 || self.digest || self.empty)
     }
 }
 
