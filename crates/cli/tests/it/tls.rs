@@ -172,7 +172,8 @@ fn foreign_urls_may_be_https() {
     assert!(format!("{done:?}").contains("ssl_wraps"), "{done:?}");
 }
 
-/// A handshake takes longer than it takes until the next requests start.
+/// A handshake takes longer than it takes until the next requests start: at this rate, ten in a millisecond. One connection has
+/// room for all of them.
 #[test]
 fn requests_wait_for_a_connection_that_is_being_set_up() {
     for version in ["2", "3"] {
@@ -182,9 +183,9 @@ fn requests_wait_for_a_connection_that_is_being_set_up() {
              Content C = {{ size = const(1KB); cachable = 80%; }};
              Server S = {{ contents = [ C ]; addresses = ['127.0.0.1:{}']; ssl_wraps = [ W ];
                  http_versions = [ \"2\", \"3\" ]; h2_streams = 1000; pconn_use_lmt = const(100000); }};
-             Robot R = {{ origins = S.addresses; addresses = ['127.0.0.1']; ssl_wraps = [ W ]; req_rate = 1500/sec;
+             Robot R = {{ origins = S.addresses; addresses = ['127.0.0.1']; ssl_wraps = [ W ]; req_rate = 10000/sec;
                  http_versions = [ \"{version}\" ]; h2_streams = 1000; pconn_use_lmt = const(100000); }};
-             Phase p = {{ name = \"p\"; goal.xactions = 1500; }};
+             Phase p = {{ name = \"p\"; goal.xactions = 800; }};
              schedule(p);
              use(S, R);",
             free_port()
