@@ -397,7 +397,7 @@ macro_rules! record_table {
             generate_certificates: Option<bool>,
             /// Selector of the sizes of generated RSA keys: 2048, 3072 or 4096 bits; sticky.
             rsa_key_sizes: Selector<Size, Tree> = Default::Sizes(&[256]),
-            /// Selector of the kinds of generated keys: `RSA`, `ECDSA-P256` and `Ed25519`; sticky.
+            /// Selector of the kinds of generated keys: `RSA` (of a size in `rsa_key_sizes`), `RSA-2048`, `RSA-3072`, `RSA-4096`, `ECDSA-P256` and `Ed25519`; sticky.
             key_types: Selector<String, Tree> = Default::Strs(&["RSA"]),
             /// File with settings of certificate requests.
             ssl_config_file: Option<String>,
