@@ -572,6 +572,9 @@ fn servers_at_another_port_than_robots_were_told_are_no_fault_of_the_device() {
     for asked in ["10.0.0.1:9002", "origin.bench.tst"] {
         assert_eq!(verdict(&logs(asked)).0, "FAILED (device)", "{asked}");
     }
+    // One of several clients has the right port.
+    let ([wrong, server], [right, _]) = (logs("10.0.0.1:9000"), logs("10.0.0.1:9002"));
+    assert_eq!(verdict(&[wrong, right, server]).0, "FAILED (device)");
 }
 
 /// Without the server's log nothing tells a dead server from a device that failed, unless a device refuses the robots.
