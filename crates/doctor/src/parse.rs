@@ -97,15 +97,6 @@ pub fn chosen(text: &str) -> Option<String> {
     Some(choice.to_owned())
 }
 
-/// The path of this process in a hierarchy of control groups: `memory` in version 1, an empty name in version 2.
-pub fn control_group(text: &str, controller: &str) -> Option<String> {
-    text.lines().find_map(|line| {
-        let (_, rest) = line.split_once(':')?;
-        let (controllers, path) = rest.split_once(':')?;
-        controllers.split(',').any(|name| name == controller).then(|| path.to_owned())
-    })
-}
-
 /// Local addresses of `/proc/net/fib_trie`: single ones, and networks all of whose addresses are local.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LocalAddresses {

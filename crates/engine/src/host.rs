@@ -4,6 +4,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use polygraph_link::{Nanos, SECOND};
 
+use crate::control_group::Throttling;
 use crate::limits;
 
 /// The machine on which a run takes place.
@@ -40,6 +41,11 @@ impl Host {
         }
         let time = clock_gettime(ClockId::ThreadCPUTime);
         time.tv_sec as u64 * SECOND + Nanos::new(time.tv_nsec as u64)
+    }
+
+    /// Measures from now on for how long quotas of processor time stop this process.
+    pub fn throttling(self) -> Throttling {
+        if self == Host::Real { Throttling::start() } else { Throttling::default() }
     }
 
     /// The id of this process; 0 on a virtual machine.

@@ -44,6 +44,7 @@
 
 pub mod aggregator;
 pub mod channels;
+pub mod control_group;
 pub mod coordinator;
 pub mod datagram;
 pub mod deadlines;

@@ -2,7 +2,10 @@
 
 use std::fs;
 
+use polygraph_stats::record::environment;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::control_group;
 
 /// Raises the soft limit of file descriptors to the hard limit and returns it.
 pub fn raise_descriptor_limit() -> u64 {
@@ -78,12 +81,17 @@ pub fn environment() -> Vec<(String, String)> {
     let uname = rustix::system::uname();
     let text = |value: &std::ffi::CStr| value.to_string_lossy().into_owned();
     let mut facts = vec![
-        ("host".to_owned(), text(uname.nodename())),
+        (environment::HOST.to_owned(), text(uname.nodename())),
         ("kernel".to_owned(), format!("{} {}", text(uname.sysname()), text(uname.release()))),
         ("machine".to_owned(), text(uname.machine())),
         ("processors".to_owned(), std::thread::available_parallelism().map_or(1, usize::from).to_string()),
         ("file descriptors".to_owned(), descriptor_limit().to_string()),
     ];
+    let quotas = control_group::processor_quotas(control_group::read);
+    if let Some(least) = quotas.into_iter().min_by(|a, b| a.processors.total_cmp(&b.processors)) {
+        facts.push((environment::QUOTA.to_owned(), format!("{:.2} processors", least.processors)));
+        facts.push((environment::CONTROL_GROUP.to_owned(), least.directory));
+    }
     facts.extend(processor_model().map(|model| ("processor".to_owned(), model)));
     for (name, path) in [
         ("local port range", "/proc/sys/net/ipv4/ip_local_port_range"),

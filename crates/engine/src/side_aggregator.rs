@@ -12,6 +12,7 @@ use polygraph_stats::{
 };
 
 use crate::channels::IntervalReport;
+use crate::control_group::Throttling;
 use crate::host::Host;
 use crate::transaction_samples::TransactionSamples;
 
@@ -32,6 +33,7 @@ pub struct SideAggregator {
     recycled: Vec<Sender<Box<Block>>>,
     /// Intervals that not all loops have delivered, by end.
     open: BTreeMap<Nanos, Pending>,
+    throttling: Throttling,
     /// Time of day minus monotonic time at the last interval, in nanoseconds.
     clock_offset: i128,
     unfinished: u64,
@@ -82,6 +84,7 @@ impl SideAggregator {
             samples,
             recycled,
             open: BTreeMap::new(),
+            throttling: host.throttling(),
             clock_offset: host.clock_offset(),
             unfinished: 0,
             errors: Vec::new(),
@@ -152,6 +155,7 @@ impl SideAggregator {
                 end_ns: end.saturating_sub(self.start).as_u64(),
                 cpu_ns: 0,
                 busiest_loop_ns: 0,
+                throttled_ns: 0,
                 rss_bytes: 0,
                 clock_step_ns: 0,
                 block: Block::new(),
@@ -191,6 +195,8 @@ impl SideAggregator {
         let offset = self.host.clock_offset();
         interval.clock_step_ns = (offset - self.clock_offset) as i64;
         self.clock_offset = offset;
+        let per_loop = self.throttling.take_ns() / self.recycled.len().max(1) as u64;
+        interval.throttled_ns = per_loop.min(interval.end_ns.saturating_sub(interval.begin_ns));
         memory.insert(self.host.process(), self.host.resident_bytes());
         interval.rss_bytes = memory.values().sum();
         self.unfinished = interval.block.xacts.last;

@@ -93,6 +93,7 @@ const COLUMNS: &[&str] = &[
     "late.p99",
     "late.max",
     "cpu.busiest.share",
+    "cpu.throttled.share",
     "rss.size",
 ];
 

@@ -54,6 +54,7 @@ fn write_run(directory: &Path, rate: u64, end: Option<EndReason>) {
         end_ns: 10 * second,
         cpu_ns: 0,
         busiest_loop_ns: 0,
+        throttled_ns: 0,
         rss_bytes: 0,
         clock_step_ns: 0,
         block,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use polygraph_stats::record::environment;
 use polygraph_stats::{Block, Class, ErrorKind, Header, Interval, Record, Side};
 
 use crate::statistics::{FORMAT, LiveCounts, LiveError, LivePhase, LiveState, LiveStatistics, LiveVerdict};
@@ -33,7 +34,6 @@ struct PhasePlan {
 impl SideStatistics {
     /// The statistics of a process that has counted nothing so far.
     pub fn new(header: &Header) -> SideStatistics {
-        let host = header.environment.iter().find(|(name, _)| name == "host");
         let phases = header.phases.iter().map(|phase| PhasePlan {
             name: phase.name.clone(),
             duration_s: phase.duration_s,
@@ -42,7 +42,7 @@ impl SideStatistics {
         SideStatistics {
             now: LiveStatistics {
                 format: FORMAT,
-                host: host.map(|(_, name)| name.clone()).unwrap_or_default(),
+                host: header.environment(environment::HOST).unwrap_or_default().to_owned(),
                 pid: header.pid,
                 side: header.side,
                 label: header.label.clone(),

@@ -279,6 +279,7 @@ mod tests {
                 end_ns: at_ns(tenth as f64 + 1.0),
                 cpu_ns: 0,
                 busiest_loop_ns: 0,
+                throttled_ns: 0,
                 rss_bytes: 0,
                 clock_step_ns: 0,
                 block,

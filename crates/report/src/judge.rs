@@ -32,6 +32,7 @@ mod rules;
 mod sample;
 mod sent_again;
 mod stalls;
+mod throttled;
 mod trend;
 mod unanswered;
 mod verified;
@@ -64,7 +65,7 @@ struct Findings {
 }
 
 /// Rules that find the bench too slow: a slow device is no evidence then.
-const SLOW_BENCH: [&str; 3] = ["saturated", "gaps", "stalls"];
+const SLOW_BENCH: [&str; 4] = ["saturated", "gaps", "stalls", throttled::THROTTLED];
 
 /// Rules about failed transactions, for which a device is not responsible if its origin servers are not running.
 const FAILURES: [&str; 5] = ["errors", "error goal", "following", "growing", "unanswered"];
@@ -166,7 +167,7 @@ impl VerdictFinding {
             (FindingSeverity::Invalid, _, Some(LimitingParty::Server)) if self.deed.is_some() => 5,
             // A test that was cut short is a consequence of another fault; a disagreement of client and server is not.
             (_, rule, Some(LimitingParty::Test)) if rule != contents::CONTENTS => 6,
-            (_, "interrupted" | "origin" | "stalls", _) => 1,
+            (_, "interrupted" | "origin" | "stalls" | throttled::THROTTLED, _) => 1,
             (_, "names" | "network" | "resources" | accepting::REFUSED, _) => 2,
             (_, "gaps" | "saturated" | "clock" | accepting::LISTEN_QUEUE, _) => 3,
             _ => 4,

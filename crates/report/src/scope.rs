@@ -77,6 +77,9 @@ pub struct Scope {
     /// Share of the duration (0 to 1) in which the busiest event loop was working. The busiest loop may be another one
     /// in each interval, so this is an upper bound if several loops share the load.
     pub busiest_share: Option<f64>,
+    /// Time in seconds for which quotas of processor time stopped an event loop, on average; of the process that was stopped for the
+    /// largest time.
+    pub throttled_seconds: f64,
     /// Resident memory in bytes: the largest of each process, summed over processes.
     pub rss_bytes: u64,
     /// The plan of the phases of the scope, if it consists of complete phases.
@@ -127,6 +130,7 @@ impl Scope {
             logs: 1,
             seconds,
             cpu_seconds: interval.cpu_ns as f64 * 1e-9,
+            throttled_seconds: interval.throttled_ns as f64 * 1e-9,
             busiest_share: (seconds > 0.0).then(|| interval.busiest_loop_ns as f64 * 1e-9 / seconds),
             rss_bytes: interval.rss_bytes,
             ..Scope::default()
@@ -151,6 +155,7 @@ impl Scope {
             all.block.merge(&other.block);
             all.cpu_seconds += other.cpu_seconds;
             all.busiest_share = all.busiest_share.into_iter().chain(other.busiest_share).reduce(f64::max);
+            all.throttled_seconds = all.throttled_seconds.max(other.throttled_seconds);
             all.rss_bytes += other.rss_bytes;
             join(&mut all.plan, &other.plan, '&', f64::max);
             all.note_clock_step(other.clock_step_ns);
@@ -170,6 +175,7 @@ impl Scope {
             all.busiest_share = (all.seconds > 0.0).then(|| busy / all.seconds);
             all.block.concatenate(&later.block);
             all.cpu_seconds += later.cpu_seconds;
+            all.throttled_seconds += later.throttled_seconds;
             all.rss_bytes = all.rss_bytes.max(later.rss_bytes);
             join(&mut all.plan, &later.plan, '|', |a, b| a + b);
             all.note_clock_step(later.clock_step_ns);
@@ -228,6 +234,7 @@ impl ScopeBuilder {
         scope.block.concatenate(&interval.block);
         scope.cpu_seconds += interval.cpu_ns as f64 * 1e-9;
         self.busiest_ns += interval.busiest_loop_ns;
+        scope.throttled_seconds += interval.throttled_ns as f64 * 1e-9;
         scope.rss_bytes = scope.rss_bytes.max(interval.rss_bytes);
         scope.note_clock_step(interval.clock_step_ns);
     }

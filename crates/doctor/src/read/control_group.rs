@@ -1,31 +1,14 @@
 //! Memory of the host, and the limits of the control group that this process is in.
 
+use polygraph_engine::control_group::{self, GROUPS};
+
 use crate::facts::MemoryFacts;
 use crate::parse;
 
 use super::host_files::HostFiles;
 
-const GROUPS: &str = "/proc/self/cgroup";
-const MOUNTED: &str = "/sys/fs/cgroup";
 /// Version 1 writes "no limit" as a number near the largest one.
 const NO_LIMIT: u64 = 1 << 60;
-
-/// The directories of the control group that limits this process and of those above it, the innermost first.
-fn directories(files: &HostFiles, controller: &str) -> Vec<String> {
-    let text = files.text(GROUPS);
-    let (mount, path) = match parse::control_group(&text, controller) {
-        Some(path) => (format!("{MOUNTED}/{controller}"), path),
-        None => (MOUNTED.to_owned(), parse::control_group(&text, "").unwrap_or_default()),
-    };
-    let mut found = Vec::new();
-    let mut path = path.trim_matches('/');
-    while !path.is_empty() {
-        found.push(format!("{mount}/{path}"));
-        path = path.rsplit_once('/').map_or("", |(above, _)| above);
-    }
-    found.push(mount);
-    found
-}
 
 /// Memory of the host and of the control group.
 pub(super) fn memory(files: &HostFiles) -> MemoryFacts {
@@ -37,7 +20,9 @@ pub(super) fn memory(files: &HostFiles) -> MemoryFacts {
             .known_text(&format!("/sys/kernel/mm/transparent_hugepage/{name}"))
             .and_then(|text| parse::chosen(&text))
     };
-    let group = directories(files, "memory").into_iter().filter_map(|directory| limit(files, &directory));
+    let group = control_group::directories(&files.text(GROUPS), "memory")
+        .into_iter()
+        .filter_map(|directory| limit(files, &directory));
     let (limit, used) = group.min_by_key(|(limit, used)| limit.saturating_sub(*used)).unzip();
     MemoryFacts {
         total: kilobytes("MemTotal"),
@@ -67,18 +52,7 @@ fn limit(files: &HostFiles, directory: &str) -> Option<(u64, u64)> {
 
 /// Processors that the control group may use, and how often it was stopped because it had used its share.
 pub(super) fn processor_share(files: &HostFiles) -> (Option<f64>, Option<u64>) {
-    let (mut share, mut throttled): (Option<f64>, Option<u64>) = (None, None);
-    for directory in directories(files, "cpu") {
-        let number = |name: &str, at: usize| files.value_at::<f64>(&format!("{directory}/{name}"), at);
-        // Version 2 has both in one file, and `max` for no limit; version 1 has -1 for no limit.
-        let quota = number("cpu.max", 0).or(number("cpu.cfs_quota_us", 0)).filter(|quota| *quota > 0.0);
-        let period = number("cpu.max", 1).or(number("cpu.cfs_period_us", 0)).filter(|period| *period > 0.0);
-        if let Some((quota, period)) = quota.zip(period) {
-            share = Some(share.unwrap_or(f64::MAX).min(quota / period));
-            let stat = files.text(&format!("{directory}/cpu.stat"));
-            let times = stat.lines().find_map(|line| line.strip_prefix("nr_throttled ")?.trim().parse().ok());
-            throttled = throttled.max(times);
-        }
-    }
-    (share, throttled)
+    let quotas = control_group::processor_quotas(|path| files.known_text(path));
+    let share = quotas.iter().map(|quota| quota.processors).reduce(f64::min);
+    (share, quotas.iter().filter_map(|quota| quota.stops).max())
 }

@@ -14,7 +14,6 @@ pub fn all(text: &str) {
     parse::list_length(text);
     parse::ports_in_range(text, (10, 60_000));
     parse::chosen(text);
-    parse::control_group(text, "memory");
     parse::local_addresses(text);
     parse::inet6_addresses(text);
     parse::inet6_local_networks(text);

@@ -64,6 +64,7 @@ pub fn interval(second: u64) -> Record {
         end_ns: (second + 1) * SECOND,
         cpu_ns: SECOND / 10,
         busiest_loop_ns: SECOND / 10,
+        throttled_ns: 0,
         rss_bytes: 1 << 20,
         clock_step_ns: 0,
         block,

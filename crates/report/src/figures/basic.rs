@@ -318,6 +318,13 @@ fn health(t: &mut FigureTable) {
         "share of the time that the busiest event loop was working",
         |s| Some(100.0 * s.busiest_share?),
     );
+    t.add_figure(
+        "cpu.throttled.share",
+        Percent,
+        "share of the time for which a quota of processor time (control groups) stopped the event loops; of several processes, the \
+         largest share",
+        |s| (s.seconds > 0.0).then(|| 100.0 * s.throttled_seconds / s.seconds),
+    );
     t.add_figure("cpu.xact.time", Us, "processor time of the event loops per ended transaction", |s| {
         ratio(s.cpu_seconds * 1e6, s.ended_count() as f64)
     });

@@ -1,12 +1,13 @@
 //! Faults outside the client, the device and the servers: in the name server, the KDC, the network or the clocks.
 
 use polygraph_stats::ErrorKind;
+use polygraph_stats::record::environment;
 
 use super::blame::{BROKEN_MESSAGES, Blame, failed_by};
 use super::generator::RESOURCES_MAX;
 use super::replies::WRONG_MAX;
 use super::{Findings, LimitingParty};
-use crate::facts::{ProcessFacts, RunFacts, SideFacts};
+use crate::facts::{RunFacts, SideFacts};
 
 /// Robots look up names only if no device does this for them.
 pub(super) fn names(facts: &RunFacts, found: &mut Findings) {
@@ -83,11 +84,11 @@ pub(super) fn dates(facts: &RunFacts, found: &mut Findings) {
 }
 
 fn one_host(client: &SideFacts, server: &SideFacts) -> bool {
-    let host = |process: &ProcessFacts| {
-        let known = process.header.environment.iter().find(|(name, _)| name == "host");
-        known.map(|(_, host)| host.clone())
-    };
-    let mut hosts = client.processes.iter().chain(&server.processes).map(host);
+    let mut hosts = client
+        .processes
+        .iter()
+        .chain(&server.processes)
+        .map(|process| process.header.environment(environment::HOST));
     let first = hosts.next().flatten();
     first.is_some() && hosts.all(|host| host == first)
 }

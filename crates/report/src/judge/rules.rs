@@ -6,7 +6,7 @@ use polygraph_stats::block::SLOW_SETUP;
 
 use super::{
     FindingSeverity, Findings, accepting, blame, contents, explained, generator, logs, outside, overload,
-    replies, sample, sent_again, stalls, trend, unanswered, verified,
+    replies, sample, sent_again, stalls, throttled, trend, unanswered, verified,
 };
 use crate::facts::RunFacts;
 
@@ -100,6 +100,18 @@ fn table() -> Vec<Rule> {
         ),
         Invalid,
         logs::gaps,
+    );
+    // The cause of stalls comes before them.
+    add(
+        throttled::THROTTLED,
+        format!(
+            "a quota of processor time (control groups) stopped the event loops of a process on either side for more than {} of the \
+             time that `stalls` looks at (more than {}: warning)",
+            percent(throttled::SHARE_MAX),
+            percent(throttled::TOLD_SHARE)
+        ),
+        Invalid,
+        throttled::throttled,
     );
     add(
         "stalls",

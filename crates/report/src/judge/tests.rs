@@ -228,6 +228,39 @@ fn what_was_slow_while_the_bench_stood_still_is_no_evidence() {
 }
 
 #[test]
+fn quotas_of_processor_time() {
+    let run = |throttled| Run { throttled, ..Run::default() };
+    for (shares, outcome, rules) in [
+        ([0.0005, 0.0], VerdictOutcome::Valid, &[][..]),
+        ([0.005, 0.0], VerdictOutcome::Valid, &["(throttled)"]),
+        ([0.02, 0.0], VerdictOutcome::Invalid, &["throttled"]),
+        ([0.005, 0.02], VerdictOutcome::Invalid, &["throttled", "(throttled)"]),
+        ([0.02, 0.02], VerdictOutcome::Invalid, &["throttled", "throttled"]),
+    ] {
+        check(&run(shares), outcome, rules);
+    }
+    // What was slow meanwhile is no evidence.
+    let slow = Run { error: Some((20, ErrorKind::Timeout)), ..run([0.0, 0.02]) };
+    check(&slow, VerdictOutcome::Invalid, &["throttled", "(errors)"]);
+}
+
+#[test]
+fn a_quota_is_that_of_a_side_or_of_the_host() {
+    let at = |mut log: crate::Log, group: &str| {
+        let facts = [("host", "lab1"), ("processor quota", "0.50 processors"), ("control group", group)];
+        log.log.header.environment.extend(facts.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        log
+    };
+    let of = |throttled, groups: [&str; 2]| {
+        let run = Run { throttled, ..Run::default() };
+        verdict(&[at(run.client(), groups[0]), at(run.server(), groups[1])]).0
+    };
+    assert_eq!(of([0.02, 0.0], ["/a", "/b"]), "INVALID (client)");
+    assert_eq!(of([0.0, 0.02], ["/a", "/b"]), "INVALID (server)");
+    assert_eq!(of([0.02, 0.02], ["/a", "/a"]), "INVALID (host)");
+}
+
+#[test]
 fn servers_that_answer_late() {
     let late_server = Run { think_late_us: 400_000, ..Run::default() }.server();
     let logs = [Run::default().client(), late_server];

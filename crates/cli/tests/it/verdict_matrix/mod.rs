@@ -3,6 +3,7 @@
 //! `docs/verdict.md` has the table.
 
 mod bench;
+mod control_group;
 mod device;
 mod replies;
 mod streams;
@@ -21,7 +22,7 @@ const ABREAST: usize = 5;
 /// A machine that is busy with other work may spoil a row so many times.
 const ATTEMPTS: usize = 4;
 /// Findings of a machine that is busy with other work, if they are not what a row provokes.
-const NOISE: [&str; 5] = ["late", "saturated", "gaps", "stalls", "offered"];
+const NOISE: [&str; 6] = ["late", "saturated", "gaps", "stalls", "throttled", "offered"];
 
 /// Stands for the exit code of a process that was killed.
 pub const KILLED: i32 = -1;
@@ -215,6 +216,7 @@ fn rows() -> Vec<Row> {
         bench::client_alone(),
         bench::limits(),
         bench::queues(),
+        control_group::quotas(),
         streams::resets(),
         bench::names(),
         tickets::tickets(),
