@@ -40,19 +40,20 @@ impl<L: Link> RobotGroup<L> {
             let url = cx.url(request);
             let via_proxy = cx.is_via_proxy(request);
             let path = uri::split(url.as_bytes()).and_then(|parts| std::str::from_utf8(parts.path).ok());
-            let target = if via_proxy { &url } else { path.unwrap_or("/") };
+            // A proxy sends servers only the path, so that is what the proof for a server is about.
+            let path = path.unwrap_or("/");
             let mut credentials = self.credentials(robot);
             let spnego = || may_shake_hands.then(|| cx.draw_event(profile.spnego));
             let fresh = |number| fresh(cx, number);
-            let mut write = |source| {
-                let asked = DigestRequest { method: request.method.word(), uri: target };
+            let mut write = |source, uri: &str| {
+                let asked = DigestRequest { method: request.method.word(), uri };
                 credentials.write(source, asked, &mut connection.auth, spnego, fresh, out)
             };
             if request.foreign.is_none() {
-                answers.origin = write(AuthSource::Origin(request.server));
+                answers.origin = write(AuthSource::Origin(request.server), path);
             }
             if via_proxy {
-                answers.proxy = write(AuthSource::Proxy);
+                answers.proxy = write(AuthSource::Proxy, &url);
             }
             // The request that completes a handshake must go on the same connection.
             connection.use_limit = connection.use_limit.saturating_add(answers.begun());

@@ -191,9 +191,14 @@ impl Access {
         answer: &Challenge<'_>,
         request: &AccessRequest<'_>,
     ) -> Option<Result<(), DigestRejection>> {
-        // Some clients of proxies name only the path of the absolute target.
-        let path = uri::split(request.target.as_bytes()).map(|parts| parts.path);
-        let is_target = |uri: &str| uri == request.target || path == Some(uri.as_bytes());
+        // Some clients of proxies name only the path of the absolute target, and others the absolute target of a request that reaches
+        // the server with its path (RFC 7616, section 3.4.6).
+        let path = |uri: &str| uri::split(uri.as_bytes()).map(|parts| parts.path.to_owned());
+        let is_target = |uri: &str| {
+            uri == request.target
+                || path(request.target).is_some_and(|path| path == uri.as_bytes())
+                || path(uri).is_some_and(|path| path == request.target.as_bytes())
+        };
         let answer = DigestResponse::read(answer).filter(|answer| is_target(answer.uri))?;
         let password = self.users.get(answer.user)?;
         let now = request.unix_ms / 1000;
@@ -415,6 +420,10 @@ mod tests {
             assert_eq!(asked(&access, Some(&good), 1_000), None);
             assert_eq!(asked(&access, Some(&good), 1_300), None);
             assert_eq!(asked(&access, Some(&answer(&first, "joe", "a:b", "/x")), 1_000), None);
+            // Behind a proxy, the target is a path.
+            let here = AccessRequest { method: "GET", target: "/x", unix_ms: 1_000_000, secret: 7 };
+            let mut fields = [good.as_slice()].into_iter();
+            assert!(access.check(&mut ConnectionAccess::default(), &mut fields, &here).is_ok());
             let again = asked(&access, Some(&good), 1_301).unwrap();
             assert!(again.contains("stale=true") && again != first, "{again}");
             assert_eq!(asked(&access, Some(&answer(&again, "joe", "a:b", TARGET)), 1_301), None);
