@@ -56,6 +56,9 @@ pub struct Probe {
     pub connects_only: bool,
     /// If only the connection is checked and robots use TLS with the peer itself: this handshake is a part of the check.
     pub tls: Option<ProbeTls>,
+    /// If only the connection is checked and robots speak HTTP/2 with the peer itself, without TLS: its SETTINGS are a part of the
+    /// check.
+    pub http2: bool,
 }
 
 /// Why no reply came.
@@ -73,6 +76,8 @@ pub enum ProbeError {
     Closed,
     /// The reply is not HTTP/1; these are its first bytes.
     NotHttp(Vec<u8>),
+    /// The peer does not start HTTP/2 as servers do; these are its first bytes.
+    NotHttp2(Vec<u8>),
     /// The TLS handshake failed.
     Tls(TlsFailure),
 }
@@ -93,6 +98,7 @@ impl Display for ProbeError {
             ProbeError::Silent => f.write_str("no answer in time"),
             ProbeError::Closed => f.write_str("the connection was closed without an answer"),
             ProbeError::NotHttp(_) => f.write_str("the answer is not HTTP/1"),
+            ProbeError::NotHttp2(_) => f.write_str("the answer is not HTTP/2"),
             ProbeError::Tls(failure) => write!(f, "the TLS handshake failed: {failure}"),
         }
     }
@@ -136,6 +142,8 @@ impl Probe {
         if self.connects_only {
             if let Some(tls) = &self.tls {
                 handshake::shake_hands(stream, self.to, tls, patience)?;
+            } else if self.http2 {
+                http2::begin(&mut stream, deadline)?;
             }
             return Ok(PreflightReply { status: 200, ours: true, location: None, server: None });
         }
@@ -198,7 +206,15 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(20);
 
     fn probe(to: SocketAddr) -> Probe {
-        Probe { to, from: None, authority: to.to_string(), absolute: false, connects_only: false, tls: None }
+        Probe {
+            to,
+            from: None,
+            authority: to.to_string(),
+            absolute: false,
+            connects_only: false,
+            tls: None,
+            http2: false,
+        }
     }
 
     /// Whatever comes, the answer is this.
@@ -237,6 +253,14 @@ mod tests {
         assert!(matches!(found.reply, Err(ProbeError::NotHttp(data)) if data.starts_with(b"SSH")));
         let found = probe(says(b"HTTP/1.1 302 Found\r\nLocation: /login\r\n\r\n")).send("1", PATIENCE);
         assert_eq!(found.reply.unwrap().location.as_deref(), Some("/login"));
+        let two = |to| Probe { connects_only: true, http2: true, ..probe(to) };
+        let found = two(says(b"HTTP/1.1 400 Bad Request\r\n\r\n")).send("1", PATIENCE);
+        assert!(matches!(found.reply, Err(ProbeError::NotHttp2(data)) if data.starts_with(b"HTTP/1.1 400")));
+        assert!(two(says(&[0, 0, 0, 4, 0, 0, 0, 0, 0])).send("1", PATIENCE).reply.is_ok());
+        let place = crate::listen::ReservedAddress::new("127.0.0.1:0".parse().unwrap()).unwrap();
+        let responder = Responder::start(&[place.address()]).unwrap();
+        assert!(two(place.address()).send("1", PATIENCE).reply.is_ok());
+        drop(responder);
         // It takes connections, into its backlog, and never looks at them.
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let found = probe(silent.local_addr().unwrap()).send("1", Duration::from_millis(200));

@@ -142,13 +142,22 @@ fn routes_of(
             absolute: target == ProbeTarget::Proxy,
             connects_only: server.tls || profile.secure_proxies.contains(&to) || profile.speaks_only_http2(),
             tls: tls_with(profile, server, to, target, check),
+            http2: profile.speaks_only_http2()
+                && !profile.speaks_http3()
+                && !server.tls
+                && !profile.secure_proxies.contains(&to),
         },
         target,
         credentials: !profile.credentials.is_empty(),
     };
-    if profile.socks.as_ref().is_some_and(|socks| socks.share == 1.0) {
-        // The servers and proxies can be reached only from the SOCKS proxy.
-        return Ok(Vec::new());
+    if let Some(socks) = profile.socks.as_ref().filter(|socks| socks.share == 1.0) {
+        // The servers and proxies can be reached only from the SOCKS proxies, which have no plain HTTP.
+        let connect = |proxy: &SocketAddr| {
+            let ProbeRoute { probe, .. } = route(*proxy, ProbeTarget::SocksProxy);
+            let probe = Probe { connects_only: true, tls: None, http2: false, ..probe };
+            ProbeRoute { probe, target: ProbeTarget::SocksProxy, credentials: false }
+        };
+        return Ok(socks.proxies.iter().take(MAX_PLACES).map(connect).collect());
     }
     if let Some(same) = profile.proxies.iter().find(|proxy| is_server(**proxy, server, check)) {
         return Err(Failure::usage(format!(
@@ -183,6 +192,7 @@ fn tls_with(
 ) -> Option<ProbeTls> {
     let listens = target != ProbeTarget::Origin || matches!(check.origins, OriginPlaces::Elsewhere);
     let name = match target {
+        ProbeTarget::SocksProxy => return None,
         ProbeTarget::Proxy => profile.secure_proxies.contains(&to).then(|| to.ip().to_string())?,
         ProbeTarget::Surrogate | ProbeTarget::Origin => server.tls.then(|| host_of(&server.authority))?,
     };

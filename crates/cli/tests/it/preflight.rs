@@ -162,3 +162,22 @@ fn a_failed_handshake_is_named() {
     assert!(plain.code() == Some(1) && plain.out.contains("c213, not_tls"), "{plain:?}");
     assert!(!sandbox.path().join("runs").exists(), "{plain:?}");
 }
+
+/// Robots that speak only HTTP/2 need a peer that does, and robots of a SOCKS proxy that proxy.
+#[test]
+fn peers_that_do_not_speak_what_robots_speak() {
+    let sandbox = Sandbox::new();
+    let port = stranger(Some("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"));
+    let done = sandbox.polygraph(&format!("run --proxy 127.0.0.1:{port} --http_version 2 --goal 100s"));
+    refused(&sandbox, &done, 1, &["FAILED (device)", "does not speak HTTP/2", "but HTTP/1", "http2=on"]);
+    let mut proxy = sandbox.start("proxy --port 0 --loops 1");
+    let port = proxy.port("proxy at");
+    let words =
+        "--req_rate 100/sec --robots 10 --xact_think none --goal 1s --cool_phase none --predict no --loops 1";
+    let done =
+        sandbox.polygraph(&format!("run --proxy 127.0.0.1:{port} --http_version 2 {words} --runs two"));
+    assert!(done.out.contains("phase"), "it speaks HTTP/2: {done:?}");
+    let port = free_port();
+    let done = sandbox.polygraph(&format!("run --socks_proxy 127.0.0.1:{port} --goal 100s"));
+    refused(&sandbox, &done, 3, &["nothing listens at 127.0.0.1", "is the SOCKS proxy running"]);
+}

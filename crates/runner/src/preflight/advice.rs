@@ -17,6 +17,8 @@ const REFUSAL_PATIENCE: Duration = Duration::from_secs(1);
 pub enum ProbeTarget {
     /// A proxy.
     Proxy,
+    /// A SOCKS proxy.
+    SocksProxy,
     /// A device that acts as the servers.
     Surrogate,
     /// A server, without a device in between.
@@ -42,6 +44,7 @@ impl ProbeCase<'_> {
     fn kind(&self) -> &'static str {
         match self.target {
             ProbeTarget::Proxy => "the proxy",
+            ProbeTarget::SocksProxy => "the SOCKS proxy",
             ProbeTarget::Surrogate => "the device",
             ProbeTarget::Origin => "the origin server",
         }
@@ -114,6 +117,11 @@ impl ProbeCase<'_> {
                 )
             }
             ProbeError::NotHttp(data) => format!("{who} does not answer in HTTP/1{}", what_it_is(data)),
+            ProbeError::NotHttp2(data) => format!(
+                "{who} does not speak HTTP/2 without TLS (prior knowledge){}. Turn HTTP/2 on in its configuration (`--device_opt \
+                 http2=on`, if `polygraph devices` lists that), or let robots speak another --http_version",
+                what_it_is_instead(data)
+            ),
             ProbeError::Tls(failure) => {
                 let class = failure.kind.class();
                 format!(
@@ -157,8 +165,8 @@ impl ProbeCase<'_> {
             400 if self.target == ProbeTarget::Proxy => {
                 "is it a proxy for plain HTTP, and is this the proxy's port? Web servers and TLS ports answer like this".into()
             }
-            401 | 407 => "it demands a user name and a password: give the robots `credentials` in a workload, or allow this \
-            host without a password".into(),
+            401 | 407 => "it demands a user name and a password: give the robots some with --credentials NAME:PASSWORD, or `credentials` in a \
+            workload file, or allow this host without a password".into(),
             403 => format!(
                 "an access rule refuses it: allow this host as a client and {authority} with its port as a destination (in Squid: acl, \
                  http_access, Safe_ports); proxies also answer like this when a request loops back to them"
@@ -187,6 +195,14 @@ impl ProbeCase<'_> {
             "{}; the test starts anyway, because other servers do not know this request",
             self.status(seen)
         )
+    }
+}
+
+/// The start of an answer that is not HTTP/2.
+fn what_it_is_instead(data: &[u8]) -> String {
+    match data {
+        [b'H', b'T', b'T', b'P', b'/', ..] => ", but HTTP/1".into(),
+        _ => what_it_is(data),
     }
 }
 
@@ -220,6 +236,7 @@ mod tests {
             absolute: true,
             connects_only: false,
             tls: None,
+            http2: false,
         };
         let case = ProbeCase {
             target: ProbeTarget::Proxy,
@@ -253,6 +270,7 @@ mod tests {
             (ProbeError::NotHttp(b"SSH-2.0".to_vec()), "SSH server"),
             (ProbeError::NotHttp(vec![0x15, 3, 1, 0]), "TLS"),
             (ProbeError::NotHttp(b"220 mail".to_vec()), "220 mail"),
+            (ProbeError::NotHttp2(b"HTTP/1.1 400 Bad Request".to_vec()), ", but HTTP/1. Turn HTTP/2 on"),
             (
                 ProbeError::Tls(TlsFailure::new(FailureKind::WrongName, "not for x")),
                 "(c215, certificate_name): not for x",
