@@ -18,8 +18,14 @@ pub(super) const GENERATORS: &[&str] = &["random_text", "random_data"];
 pub(super) const INJECTED: &[&str] = &["db_text", "request_uri"];
 pub(super) const ENCODINGS: &[&str] = &["identity", "gzip"];
 
-/// Checks a content; `around` is a position near it, for missing settings.
-pub fn check(content: &Content, record: &Record, around: Option<Span>, checks: &mut Checks<'_>) {
+/// Checks a content; `around` is a position near it, for missing settings. `repeats` tells whether robots request objects again.
+pub fn check(
+    content: &Content,
+    record: &Record,
+    around: Option<Span>,
+    repeats: bool,
+    checks: &mut Checks<'_>,
+) {
     let kind = content.kind.as_deref().unwrap_or("some-content");
     let report = |checks: &mut Checks<'_>, code: Code, field: &str, text: String| {
         let finding = Diagnostic::new(code, record.at(field).or(around), text);
@@ -72,6 +78,19 @@ pub fn check(content: &Content, record: &Record, around: Option<Span>, checks: &
         let at = record.at("encodings");
         let element = checks.element(at, &|value| matches!(value, Value::Str(text) if **text == **word));
         unknown("encodings", word, ENCODINGS, element.or(at).or(around), checks);
+    }
+    // Header fields of the workload's own may say it.
+    let says_nothing = content.obj_life_cycle.is_none() && content.mime_headers.is_empty();
+    if repeats && content.cachable > 0.0 && says_nothing && !record.is_bad("obj_life_cycle") {
+        let text = format!(
+            "objects of the content \"{kind}\" are cachable, but without `obj_life_cycle`, replies do not say how long they are fresh, \
+             so caches may store none of them"
+        );
+        let finding = Diagnostic::new(Code::PartAdvice, record.at("cachable").or(around), text).help(
+            "for objects that stay fresh, add `obj_life_cycle = { length = const(7day); with_lmt = 100%; expires = [ nmt + const(0sec) ]; };`, \
+             or write `cachable = 0%`",
+        );
+        checks.push(finding);
     }
     life_cycle(content, record, around, checks);
     headers(&content.mime_headers, record.at("mime_headers").or(around), checks);

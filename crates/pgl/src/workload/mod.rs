@@ -306,9 +306,10 @@ pub(crate) fn build(
         let met = RequestedContents::by(robot, used, &special, &known, &workload);
         agents::robot(robot, used, &known, &met, &workload, &mut checks);
     }
+    let repeats = workload.robots.iter().any(|robot| robot.recurrence > 0.0);
     for (content, record) in workload.contents.iter().zip(&records) {
         let around = content_use(record, &servers, &robots);
-        content::check(content, record, around, &mut checks);
+        content::check(content, record, around, repeats, &mut checks);
     }
     special.iter().for_each(|special| behavior::of_content(special, &mut checks));
     content::embedded(&workload, &records, &servers, &known, &mut checks);
