@@ -70,13 +70,13 @@ fn class_of(request: &Request, sent: &Sent, cachable: bool) -> Class {
         _ if sent.is_cut => Class::Abort,
         (401, _) => Class::Authenticating,
         (302, _) => Class::RepToRedir,
+        (_, Method::Post) => Class::Post,
+        (_, Method::Put) => Class::Put,
         (304, _) => Class::Ims304,
         _ if conditional => Class::Ims200,
         _ if request.reload => Class::Reload,
         _ if request.parts.is_some() => Class::Range,
         (_, Method::Head) => Class::Head,
-        (_, Method::Post) => Class::Post,
-        (_, Method::Put) => Class::Put,
         (_, Method::Get) if cachable => Class::Miss,
         (_, Method::Get) => Class::Uncachable,
     }
@@ -145,6 +145,10 @@ pub fn record_outcome(
             block.latency.last_request_byte_read_us.record(received.as_micros());
             let begun = sent.begun.unwrap_or(now).saturating_sub(started);
             block.latency.first_reply_byte_written_us.record(begun.as_micros());
+        }
+        if request.upload.is_some() {
+            block.verified.due += 1;
+            block.verified.replies += u64::from(request.marks.upload.is_some());
         }
         if sent.cookies > 0 {
             block.cookies.sent.record(sent.cookies);

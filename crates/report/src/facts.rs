@@ -96,6 +96,8 @@ pub struct ProcessFacts {
     pub intervals: Vec<IntervalTime>,
     /// Missing parts of the log, in sentences.
     pub missing: Vec<String>,
+    /// Number of successful transactions.
+    pub succeeded: u64,
     /// Stalls of the process, in seconds since the start of the run.
     pub stalls: Vec<(f64, f64)>,
 }
@@ -124,6 +126,13 @@ pub struct ErrorExample {
     pub facts: Vec<(String, String)>,
 }
 
+/// So many transactions must end after a time to show that they went on.
+const WENT_ON_LEAST: f64 = 50.0;
+/// Largest share of failed transactions, if they went on.
+const WENT_ON_FAILED: f64 = 0.03;
+/// Largest share of the transactions that began but did not end, if they went on.
+const WENT_ON_GAP: f64 = 0.1;
+
 /// The facts of one side.
 #[derive(Clone, Debug)]
 pub struct SideFacts {
@@ -150,6 +159,16 @@ impl SideFacts {
     /// The phase with that name.
     pub fn phase(&self, name: &str) -> Option<&PhaseFacts> {
         self.phases.iter().find(|phase| phase.name == name)
+    }
+
+    /// Whether transactions went on after this second of the run as if nothing had happened: they ended as often as they began, and
+    /// few of them failed. A server that ended at this time was not asked any more, or its clock is not that of this side.
+    pub fn went_on_after(&self, at_s: f64) -> bool {
+        let later = || self.series.iter().filter(|point| point.at_s > at_s);
+        let count = |name| later().filter_map(|point| Some(point.get(name)? * point.seconds)).sum::<f64>();
+        let (begun, ended) = (count("baseline.req.rate"), count("baseline.rep.rate"));
+        let failed: f64 = later().filter_map(|point| point.get("err_xact.count")).sum();
+        ended >= WENT_ON_LEAST && failed <= WENT_ON_FAILED * ended && begun - ended <= WENT_ON_GAP * begun
     }
 
     /// Offered request rate of all processes together, per second.
@@ -253,7 +272,10 @@ impl ProcessFacts {
 
     /// Whether the robots of this process used a device, as far as is known: the log does not state that there is none.
     pub(crate) fn names_device(&self) -> bool {
-        self.setting("device").or(self.setting("proxy")) != Some("none")
+        match self.setting("device").or(self.setting("proxy")) {
+            Some("none") => self.setting("SOCKS proxy").is_some_and(|socks| socks != "none"),
+            _ => true,
+        }
     }
 
     /// Whether the process was running at this time, according to its intervals.

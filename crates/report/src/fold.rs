@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use polygraph_stats::log::LogError;
 use polygraph_stats::{EndReason, LogFile, Record, Side};
 
-use crate::facts::{Headline, OriginGone, PhaseFacts, RunFacts, SideFacts};
+use crate::facts::{Headline, OriginGone, PhaseFacts, ProcessFacts, RunFacts, SideFacts};
 use crate::gather;
 use crate::judge::{ERRORS_MAX, judge};
 use crate::scope::Scope;
@@ -104,10 +104,14 @@ const CLOCKS_APART_S: f64 = 1.0;
 /// The first server process whose log ends before the robots have finished. A log that was closed ends with the
 /// process; a log that was not closed may lack its last interval.
 fn first_gone(servers: &SideFacts, robots: Option<&SideFacts>, robots_end_s: f64) -> Option<OriginGone> {
+    // Of a process that was killed, nobody knows how it went on.
+    let went_on = |process: &ProcessFacts| {
+        robots.is_some_and(|robots| robots.went_on_after(process.last_s + CLOCKS_APART_S))
+    };
     let gone = servers.processes.iter().filter(|process| match process.end {
         // A device that fails leaves its servers without traffic.
         Some(EndReason::Idle) if robots.is_some_and(|robots| failed_before(robots, process.last_s)) => false,
-        Some(_) => !process.lived_until(robots_end_s),
+        Some(_) => !process.lived_until(robots_end_s) && !went_on(process),
         None => process.last_s < robots_end_s,
     });
     let first = gone.min_by(|a, b| a.last_s.total_cmp(&b.last_s))?;
@@ -134,6 +138,7 @@ fn asked_directly(client: &SideFacts, server: Option<&SideFacts>) -> bool {
         }
         let listening = server.and_then(|side| side.processes[0].setting("addresses"));
         process.setting("proxy") == Some("none")
+            && process.setting("SOCKS proxy").is_none_or(|socks| socks == "none")
             && process.header.workload_text.is_empty()
             && listening.is_some()
             && process.setting("origins") == listening

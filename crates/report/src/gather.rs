@@ -122,6 +122,7 @@ struct OneLog<'a, S> {
     current: Option<u32>,
     intervals: Vec<IntervalTime>,
     samples: Vec<ErrorExample>,
+    succeeded: u64,
     stalls: Vec<Stall>,
     end: Option<(EndReason, u64)>,
     last_ns: u64,
@@ -140,6 +141,7 @@ impl<'a, S: LogSource> OneLog<'a, S> {
             current: None,
             intervals: Vec::new(),
             samples: Vec::new(),
+            succeeded: 0,
             stalls: Vec::new(),
             end: None,
             last_ns: 0,
@@ -191,6 +193,7 @@ impl<'a, S: LogSource> OneLog<'a, S> {
         self.intervals.push(IntervalTime { phase, begin_ns, end_ns });
         let sound = self.sound_until_s.is_some_and(|until| end_s <= until);
         self.interval_s = self.interval_s.max(interval.seconds());
+        self.succeeded += interval.block.ok_count();
         let part = self.parts.entry(interval.phase).or_default();
         part.first_ns = Some(part.first_ns.unwrap_or(u64::MAX).min(interval.begin_ns));
         part.last_ns = part.last_ns.max(interval.end_ns);
@@ -250,6 +253,7 @@ impl<'a, S: LogSource> OneLog<'a, S> {
             interval_s: self.interval_s,
             intervals: self.intervals,
             missing: self.records.missing().to_owned(),
+            succeeded: self.succeeded,
             stalls,
         }
     }

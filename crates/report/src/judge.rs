@@ -35,6 +35,7 @@ mod stalls;
 mod throttled;
 mod trend;
 mod unanswered;
+mod uploads;
 mod verified;
 
 use polygraph_stats::BinSet;
@@ -166,6 +167,7 @@ impl VerdictFinding {
             // Suspect a server last if the logs cannot distinguish it from the device.
             (FindingSeverity::Invalid, _, Some(LimitingParty::Server)) if self.deed.is_some() => 5,
             // A test that was cut short is a consequence of another fault; a disagreement of client and server is not.
+            (_, logs::MIXED, _) => 0,
             (_, rule, Some(LimitingParty::Test)) if rule != contents::CONTENTS => 6,
             (_, "interrupted" | "origin" | "stalls" | throttled::THROTTLED, _) => 1,
             (_, "names" | "network" | "resources" | accepting::REFUSED, _) => 2,

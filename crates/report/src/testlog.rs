@@ -83,6 +83,8 @@ pub struct Run {
     pub skipped_rate: f64,
     /// The process ends after this many seconds, regardless of the plan.
     pub stop_at: Option<f64>,
+    /// From this second on, nothing is answered.
+    pub silent_from: Option<f64>,
     /// The device starts with an empty cache: after this many seconds only a share 1/e of the hits is still missed.
     pub cold: Option<f64>,
     /// Mean response times of hits and of all other transactions in seconds.
@@ -133,6 +135,7 @@ impl Default for Run {
             end: Some(EndReason::Finished),
             skipped_rate: 0.0,
             stop_at: None,
+            silent_from: None,
             cold: None,
             means: [0.012, 3.0],
             spread: 0.3,
@@ -279,6 +282,9 @@ impl Run {
                 // Parts that wait do not queue at the device, because they are not due yet.
                 served = f64::max(served, begin) + 1.0 / self.capacity;
                 end += served - begin;
+            }
+            if self.silent_from.is_some_and(|from| end >= from) {
+                end = f64::MAX;
             }
             running.push(end);
             if direct {

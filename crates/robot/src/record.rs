@@ -10,6 +10,7 @@ use polygraph_traffic::ranges::RangeSet;
 
 use self::evidence::evidence;
 use crate::context::RobotContext;
+use crate::exchange::reply::ReplyMeta;
 use crate::exchange::{Completed, Exchange};
 use crate::failure::TransactionFailure;
 use crate::judge::{Verdict, Verifiable, verifiable};
@@ -192,7 +193,7 @@ pub fn success<L: Link>(
     });
     let verifiable = verifiable(request, reply, class);
     cx.recorder.with(|block| {
-        count_verified(block, exchange, verifiable);
+        count_verified(block, exchange, reply, verifiable);
         if let Some(at) = exchange.continued {
             block.continue_us.record((at - exchange.started).as_micros());
         }
@@ -262,10 +263,12 @@ pub fn success<L: Link>(
 }
 
 /// Counts the amount of compared content.
-fn count_verified(block: &mut Block, exchange: &Exchange, verifiable: Verifiable) {
+fn count_verified(block: &mut Block, exchange: &Exchange, reply: &ReplyMeta, verifiable: Verifiable) {
     let verified = &exchange.verified;
     let counts = &mut block.verified;
-    counts.replies += u64::from(verified.is_whole());
+    // Without the id of a transaction, nobody can tell a stored reply, so a device could hide that it breaks the rules of caching.
+    let shows_its_origin = reply.marks.xact.is_some();
+    counts.replies += u64::from(verified.is_whole() && (shows_its_origin || verifiable != Verifiable::Body));
     counts.due += u64::from(verifiable == Verifiable::Body);
     counts.marked += u64::from(verifiable == Verifiable::Marks);
     counts.bytes += verified.bytes;

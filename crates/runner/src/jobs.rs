@@ -11,6 +11,7 @@ use polygraph_origin::{OriginConfig, ServerSpec};
 use polygraph_plan::Test;
 use polygraph_plan::offered::offered_dhr;
 use polygraph_report::CONTENTS_MARK;
+use polygraph_stats::record::settings::SERVERS;
 use polygraph_stats::{Header, RobotLimits, Side};
 use polygraph_traffic::{Catalog, Distr, Fingerprint, IdSource, Seed};
 
@@ -106,10 +107,17 @@ pub fn client_job_within(
         header.settings.push(("working set".to_owned(), fact));
     }
     header.settings.push(contents_mark(&robots.field.catalog));
+    // Servers that options describe may be any number behind one address.
+    let planned: usize = test.servers.iter().map(|servers| servers.sites.len()).sum();
+    if planned > 0 {
+        header.settings.push((SERVERS.to_owned(), planned.to_string()));
+    }
     let accepting = if tolerance.foreign_replies { "yes" } else { "no" };
     header.settings.push(("accepts foreign messages".to_owned(), accepting.to_owned()));
     header.settings.push(("process group".to_owned(), group.to_string()));
-    header.offered_rate = test.full_rate().filter(|_| !test.schedule.is_steered());
+    // Between sessions, robots request nothing; how long, is a matter of chance.
+    let has_sessions = test.robots.iter().any(|profile| profile.session.is_some());
+    header.offered_rate = test.full_rate().filter(|_| !test.schedule.is_steered() && !has_sessions);
     header.offered_dhr = offered_dhr(test);
     header.limits = robot_limits(test, open_limit);
     let (earlier, stores, dump) = (earlier.cloned(), working_set.stores(), settings.dump);
@@ -160,10 +168,12 @@ pub fn server_job(
         })
         .collect();
     let addresses: Vec<String> = sites.iter().map(|(server, _)| server.address.clone()).collect();
+    let number = (SERVERS.to_owned(), sites.len().to_string());
     let described = described_settings::of_servers(test, &addresses);
     let mut header = header(Side::Server, test, settings, described);
     header.settings.push(("process group".to_owned(), config.group.to_string()));
     header.settings.push(contents_mark(&config.catalog));
+    header.settings.push(number);
     ServerSetup {
         config: Arc::new(config),
         servers: sites,

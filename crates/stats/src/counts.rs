@@ -250,7 +250,7 @@ impl CloseKind {
     /// A text for people.
     pub fn text(self) -> &'static str {
         match self {
-            CloseKind::Busy => "while in use or immediately afterwards",
+            CloseKind::Busy => "with the last transaction (planned, or it failed)",
             CloseKind::IdleLocal => "while idle, by our time-out",
             CloseKind::IdleForeign => "while idle, by the peer",
             CloseKind::Other => "otherwise",
@@ -287,7 +287,7 @@ pub struct ValidationStats {
 /// The amount of received content that was compared with the content that the servers must have sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerificationStats {
-    /// Replies whose body was compared as a whole: its size was known.
+    /// Replies whose body was compared as a whole: its size was known. Of servers: requests whose body was.
     pub replies: u64,
     /// Body bytes that were compared with the expected bytes, directly or by digest.
     pub bytes: u64,
@@ -296,7 +296,7 @@ pub struct VerificationStats {
     /// Bodies whose digest was checked.
     pub digests: u64,
     /// Replies to be verified: successful replies with an object that the robots know, except foreign replies and
-    /// replies without a body.
+    /// replies without a body. Of servers: successful requests with a body.
     pub due: u64,
     /// Successful replies without a body that carry the marks of our servers: replies to HEAD, 304 and the like.
     pub marked: u64,

@@ -51,7 +51,7 @@ pub struct Header {
     pub loops: u32,
     /// The planned phases.
     pub phases: Vec<PlannedPhase>,
-    /// Offered request rate in transactions per second; `None` for a closed loop, for servers, and
+    /// Offered request rate in transactions per second; `None` for a closed loop, for servers, for robots with sessions, and
     /// where the load is adjusted while the test runs.
     pub offered_rate: Option<f64>,
     /// The hit ratio that the workload offers (0 to 1), if it is known.
@@ -64,6 +64,12 @@ pub struct Header {
     /// The compiled workload: the texts of all its files, and the values set by options. Empty for tests that
     /// options describe.
     pub workload_text: String,
+}
+
+/// Names of entries of [`Header::settings`] that rules of the verdict look at.
+pub mod settings {
+    /// The number of servers: of a server process those that it runs, of a client those of its workload.
+    pub const SERVERS: &str = "servers";
 }
 
 /// Names of entries of [`Header::environment`] that rules of the verdict look at.

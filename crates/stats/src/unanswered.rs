@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The ages in seconds by which unanswered requests are counted.
-pub const AGES_S: [u64; 10] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
+pub const AGES_S: [u64; 14] = [1, 2, 3, 4, 5, 7, 10, 15, 20, 50, 100, 200, 500, 1000];
 
 /// Numbers of requests that had been sent, and of whose replies nothing had arrived, at the end of an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,9 +42,14 @@ mod tests {
         [0, 999_999_999, 1_000_000_000, 7_000_000_000].into_iter().for_each(|age| all.count(age));
         let mut both = all;
         both.merge(&all);
-        for (seconds, expected) in
-            [(0.0, Some((1, 4))), (1.0, Some((1, 4))), (1.1, Some((2, 2))), (6.0, Some((10, 0))), (2e3, None)]
-        {
+        for (seconds, expected) in [
+            (0.0, Some((1, 4))),
+            (1.0, Some((1, 4))),
+            (1.1, Some((2, 2))),
+            (6.0, Some((7, 2))),
+            (7.1, Some((10, 0))),
+            (2e3, None),
+        ] {
             assert_eq!(both.older_than(seconds), expected, "{seconds}");
         }
     }

@@ -350,13 +350,13 @@ pub(super) fn verification(t: &mut FigureTable) {
     t.add_figure(
         "verified.count",
         Count,
-        "replies that were verified to belong to the requested object",
+        "replies that were verified to belong to the requested object; of servers: request bodies that were verified",
         |s| Some(s.block.verified.replies as f64),
     );
     t.add_figure(
         "verified.due.count",
         Count,
-        "successful replies with an object of our servers, which must be verified",
+        "successful replies with an object of our servers, which must be verified; of servers: request bodies",
         |s| Some(s.block.verified.due as f64),
     );
     t.add_figure(

@@ -99,5 +99,7 @@ pub(super) const BROKE_CACHING: &str = "broke the rules of caching";
 pub(super) const UNANSWERED: &str = "did not answer all requests";
 /// What a device did that sent malformed messages.
 pub(super) const BROKEN_MESSAGES: &str = "sent broken messages";
+/// What a device did whose replies lack what robots need to verify them.
+pub(super) const UNVERIFIABLE: &str = "delivered replies that robots cannot verify";
 /// What a device did that made up replies of its own.
 pub(super) const OWN_REPLIES: &str = "answered in place of the servers";

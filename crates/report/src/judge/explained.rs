@@ -64,21 +64,23 @@ fn seen_by_servers(facts: &RunFacts, kind: ErrorKind, seen: impl Fn(&Block) -> f
     (2.0 * seen > failed).then_some(seen)
 }
 
-/// By Little's law, servers think for as many requests at a time as there are requests per second times the mean think time.
 fn connections_occupied(facts: &RunFacts, phases: &str) -> Option<String> {
     // Without a device, there is nobody else who could occupy connections.
     let nobody_else = (!facts.device).then(String::new);
-    let occupied = || {
-        let limit = limit(facts, |limits| limits.open_connections, |a, b| a + b)? as f64;
-        let scopes: Vec<&Scope> =
-            phases.split('|').filter_map(|name| facts.server.as_ref()?.phase(name)?.scope.as_ref()).collect();
-        let think_s: f64 = scopes.iter().map(|scope| 1e-6 * scope.block.think_us.sum()).sum();
-        let busy = think_s / scopes.iter().map(|scope| scope.seconds).sum::<f64>();
-        (busy > OCCUPIED_MAX * limit).then(|| {
-            format!(": on average, servers were thinking about {busy:.1} requests, and robots may have {limit} connections open")
-        })
-    };
-    occupied().or(nobody_else)
+    occupied(facts, phases).or(nobody_else)
+}
+
+/// Whether requests for which servers think occupy the connections that robots may have, as the end of a sentence. By Little's law,
+/// servers think for as many requests at a time as there are requests per second times the mean think time.
+pub(super) fn occupied(facts: &RunFacts, phases: &str) -> Option<String> {
+    let limit = limit(facts, |limits| limits.open_connections, |a, b| a + b)? as f64;
+    let scopes: Vec<&Scope> =
+        phases.split('|').filter_map(|name| facts.server.as_ref()?.phase(name)?.scope.as_ref()).collect();
+    let think_s: f64 = scopes.iter().map(|scope| 1e-6 * scope.block.think_us.sum()).sum();
+    let busy = think_s / scopes.iter().map(|scope| scope.seconds).sum::<f64>();
+    (busy > OCCUPIED_MAX * limit).then(|| {
+        format!(": on average, servers were thinking about {busy:.1} requests, and robots may have {limit} connections open")
+    })
 }
 
 /// Whether so many think times were longer than robots wait that the other failures are few enough.

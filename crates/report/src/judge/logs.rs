@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use polygraph_stats::record::settings::SERVERS;
 use polygraph_stats::{EndReason, ErrorKind};
 
 use super::blame::{self, Blame, ERRORS_MAX, failed_by};
 use super::{FAILURES, FindingSeverity, Findings, LimitingParty};
 use crate::facts::{PhaseEnd, PhaseFacts, ProcessFacts, RunFacts, SideFacts};
+use crate::figures::error_count;
 use crate::scope::Scope;
 use crate::verdict::VerdictFinding;
 
@@ -18,6 +20,8 @@ const ELSEWHERE: &str = "elsewhere";
 pub(super) const LOST_MAX: f64 = 0.02;
 /// Seconds of the primary phase that may have no statistics, even in a short phase: one and a half intervals.
 pub(super) const LOST_LEAST_S: f64 = 1.5;
+/// Name of the rule about logs of several runs.
+pub(super) const MIXED: &str = "mixed";
 /// Processes of one run start within this many seconds.
 pub(super) const STARTS_APART_S: u64 = 300;
 
@@ -26,7 +30,10 @@ pub(super) fn interrupted(facts: &RunFacts, found: &mut Findings) {
     // A signal or an idle time-out stops servers when the robots are done; they need to run only until the end of the primary
     // phase.
     let needed_s = facts.headline.as_ref().map_or(0.0, |headline| headline.end_s);
-    facts.server.iter().flat_map(|side| &side.processes).for_each(|process| server(process, needed_s, found));
+    for process in facts.server.iter().flat_map(|side| &side.processes) {
+        let went_on = facts.client.as_ref().is_some_and(|client| client.went_on_after(process.last_s));
+        server(process, needed_s, went_on, found);
+    }
 }
 
 /// Who made it impossible to continue, which a process of the other side may have seen, and how.
@@ -66,7 +73,8 @@ fn client(process: &ProcessFacts, found: &mut Findings) {
     found.invalid("interrupted", party, text);
 }
 
-fn server(process: &ProcessFacts, needed_s: f64, found: &mut Findings) {
+/// `went_on`: robots received replies after the end of the server as before.
+fn server(process: &ProcessFacts, needed_s: f64, went_on: bool, found: &mut Findings) {
     let lived = process.lived_until(needed_s);
     for missing in &process.missing {
         let text = format!("the record of an origin server is incomplete: {missing}");
@@ -81,12 +89,16 @@ fn server(process: &ProcessFacts, needed_s: f64, found: &mut Findings) {
     }
     let early = format!("{:.1} s into the run; the measurement ended at {needed_s:.1} s", process.last_s);
     match &process.end {
-        Some(EndReason::Interrupted) if !lived => {
+        Some(EndReason::Interrupted) if !lived && !went_on => {
             found.invalid(
                 "interrupted",
                 LimitingParty::Server,
                 format!("an origin server was stopped {early}"),
             );
+        }
+        Some(EndReason::Interrupted) if !lived => {
+            let text = "but requests succeeded as before: they were for other servers, or the clocks of the hosts differ";
+            found.warn("interrupted", format!("an origin server was stopped {early}, {text}"));
         }
         // Robots whose requests are all hits need no server.
         Some(EndReason::Idle) if !lived => {
@@ -98,10 +110,26 @@ fn server(process: &ProcessFacts, needed_s: f64, found: &mut Findings) {
 
 pub(super) fn one_side(facts: &RunFacts, found: &mut Findings) {
     match (&facts.client, &facts.server) {
-        (Some(client), None) if is_device_or_server(client) => {
-            let text = "most transactions failed, and no server log shows whether the origin servers were running: the device or \
+        (Some(client), None) if is_device_or_server(client, &GATEWAY) => {
+            let text = "too many transactions failed, and no server log shows whether the origin servers were running: the device or \
             the servers may have failed; add the server's log";
             found.invalid(ONE_SIDE, LimitingParty::Test, text.to_owned());
+        }
+        (Some(client), Some(server)) => {
+            let Some((here, planned)) = servers(client, server).filter(|(here, planned)| here < planned)
+            else {
+                return;
+            };
+            let text = format!("only {here} of the {planned} servers of the workload have logs");
+            match is_device_or_server(client, &BALANCER) {
+                true => {
+                    let text = format!(
+                        "{text}, and too many transactions failed: were the other servers running? Add their logs"
+                    );
+                    found.invalid(ONE_SIDE, LimitingParty::Test, text);
+                }
+                false => found.warn(ONE_SIDE, text),
+            }
         }
         (Some(_), None) => {
             let text = "there is no server log: the report shows only the client side".to_owned();
@@ -113,6 +141,13 @@ pub(super) fn one_side(facts: &RunFacts, found: &mut Findings) {
         }
         _ => {}
     }
+}
+
+/// How many servers have logs, and how many the workload of the robots has; `None` if that is unknown.
+pub(super) fn servers(client: &SideFacts, server: &SideFacts) -> Option<(usize, usize)> {
+    let number = |process: &ProcessFacts| process.setting(SERVERS)?.parse::<usize>().ok();
+    let here: Option<usize> = server.processes.iter().map(number).sum();
+    Some((here?, client.processes.iter().filter_map(number).max()?))
 }
 
 /// No request arrived at the servers, and robots had other ports than those at which the servers listen. Addresses may differ:
@@ -137,6 +172,22 @@ pub(super) fn elsewhere(facts: &RunFacts, found: &mut Findings) {
         let text = format!(
             "robots requested objects of {asked} (--origin), but the servers listened at {listened}, where no request arrived"
         );
+        return found.invalid(ELSEWHERE, LimitingParty::Test, text);
+    }
+    // Some clients asked elsewhere: all their requests failed, and others asked where the servers are.
+    let is_there = |process: &ProcessFacts| {
+        let asked = process.setting("origins").and_then(ports)?;
+        Some(!ports(&listened)?.is_disjoint(&asked))
+    };
+    let lost = |process: &&ProcessFacts| process.succeeded == 0 && is_there(process) == Some(false);
+    let others =
+        client.processes.iter().any(|process| process.succeeded > 0 && is_there(process) == Some(true));
+    if let Some(process) = client.processes.iter().filter(|_| others).find(lost) {
+        let text = format!(
+            "the robots of {} requested objects of {} (--origin), and had no success; the servers listened at {listened}",
+            process.log,
+            process.setting("origins").unwrap_or_default()
+        );
         found.invalid(ELSEWHERE, LimitingParty::Test, text);
     }
 }
@@ -151,20 +202,25 @@ fn ports(list: &str) -> Option<BTreeSet<u16>> {
 
 /// Whether, without a server log, the origin servers explain the failures as well as a device does: no good reply ever arrived,
 /// a gateway says that it cannot reach them, or no log names a device. A proxy that refuses connections is certainly not running.
-fn is_device_or_server(client: &SideFacts) -> bool {
+fn is_device_or_server(client: &SideFacts, gateway: &[u16]) -> bool {
     let Some(total) = &client.total else { return false };
     let blamed = failed_by(total, Blame::Device) + failed_by(total, Blame::Slow);
     let named = client.processes.iter().all(|process| process.names_device());
     let refused = blame::most(total) == Some(ErrorKind::ConnectFailed);
     blamed > ERRORS_MAX * total.ended_count() as f64
-        && (total.block.ok_count() == 0 || 2.0 * gateway_errors(total) > blamed || !named)
+        && (total.block.ok_count() == 0 || 2.0 * gateway_errors(total, gateway) > blamed || !named)
         && !(named && refused)
 }
 
-/// Replies that say that the next server cannot be reached or does not answer (RFC 9110, section 15.6).
-fn gateway_errors(total: &Scope) -> f64 {
-    let of_status = |status| total.block.other_replies.get(status).map_or(0, |replies| replies.size.count());
-    [502, 504].map(of_status).iter().sum::<u64>() as f64
+/// Statuses that say that the next server cannot be reached or does not answer (RFC 9110, section 15.6).
+const GATEWAY: [u16; 2] = [502, 504];
+/// The same, and that of load balancers without a server that answers.
+const BALANCER: [u16; 3] = [502, 503, 504];
+
+/// Requests that got one of these statuses, or for which a SOCKS proxy opened no connection.
+fn gateway_errors(total: &Scope, statuses: &[u16]) -> f64 {
+    let of_status = |&status| total.block.other_replies.get(status).map_or(0, |replies| replies.size.count());
+    statuses.iter().map(of_status).sum::<u64>() as f64 + error_count(&total.block, ErrorKind::SocksConnect)
 }
 
 impl Findings {
@@ -183,8 +239,12 @@ impl Findings {
     }
 }
 
-/// This is only a warning, because clocks of hosts may differ and servers may have started long before.
+/// Mostly a warning, because clocks of hosts may differ and servers may have started long before.
 pub(super) fn mixed(facts: &RunFacts, found: &mut Findings) {
+    if let Some(text) = clients_apart(facts) {
+        found.invalid(MIXED, LimitingParty::Test, text);
+        return;
+    }
     let processes: Vec<&ProcessFacts> = facts.sides().flat_map(|side| &side.processes).collect();
     let mut differ = |what: &str, value: fn(&ProcessFacts) -> &str, side_by_side: &[&ProcessFacts]| {
         let mut values: Vec<&str> = side_by_side.iter().map(|process| value(process)).collect();
@@ -192,7 +252,7 @@ pub(super) fn mixed(facts: &RunFacts, found: &mut Findings) {
         values.dedup();
         if values.len() > 1 {
             let text = format!("the logs may not come from one run: {what} differ ({})", values.join(", "));
-            found.warn("mixed", text);
+            found.warn(MIXED, text);
         }
     };
     differ("versions of the program", |process| &process.header.version, &processes);
@@ -208,7 +268,20 @@ pub(super) fn mixed(facts: &RunFacts, found: &mut Findings) {
         let text =
             "the text of the workload differs between processes: settings or files changed between their starts"
                 .to_owned();
-        found.warn("mixed", text);
+        found.warn(MIXED, text);
+    }
+    let (direct, through): (Vec<&ProcessFacts>, Vec<&ProcessFacts>) = facts
+        .client
+        .iter()
+        .flat_map(|side| &side.processes)
+        .filter(|process| process.header.workload_text.is_empty() && process.setting("proxy").is_some())
+        .partition(|process| !process.names_device());
+    if let (Some(direct), Some(through)) = (direct.first(), through.first()) {
+        let text = format!(
+            "robots of {} used a proxy, and those of {} used none (--proxy): their figures together are those of no device",
+            through.log, direct.log
+        );
+        found.invalid(MIXED, LimitingParty::Test, text);
     }
     let starts = processes.iter().map(|process| process.header.start_unix_ns);
     let (Some(first), Some(last)) = (starts.clone().min(), starts.max()) else { return };
@@ -217,8 +290,25 @@ pub(super) fn mixed(facts: &RunFacts, found: &mut Findings) {
         let text = format!(
             "the logs may not come from one run: the first process started {apart_s} s before the last"
         );
-        found.warn("mixed", text);
+        found.warn(MIXED, text);
     }
+}
+
+/// Whether a client had ended before another one started: together, their figures are those of no run.
+fn clients_apart(facts: &RunFacts) -> Option<String> {
+    let clients = &facts.client.as_ref()?.processes;
+    let begin_s = |process: &ProcessFacts| {
+        process.header.start_unix_ns.saturating_sub(facts.start_unix_ns) as f64 * 1e-9
+    };
+    let ended_first = clients.iter().min_by(|a, b| a.last_s.total_cmp(&b.last_s))?;
+    let began_last = clients.iter().max_by(|a, b| begin_s(a).total_cmp(&begin_s(b)))?;
+    (begin_s(began_last) > ended_first.last_s).then(|| {
+        format!(
+            "the logs come from several runs: the client of {} had ended before that of {} started (or the clocks of their hosts \
+             differ); look at one run at a time, and compare runs with `polygraph compare`",
+            ended_first.log, began_last.log
+        )
+    })
 }
 
 fn primary(facts: &RunFacts) -> impl Iterator<Item = &PhaseFacts> {

@@ -3,10 +3,11 @@
 use polygraph_stats::{Block, Class, ErrorKind};
 
 use super::chance::{allowance, batches};
-use super::explained::explained;
+use super::explained::{explained, occupied};
 use super::{Findings, LimitingParty};
 use crate::facts::{PhaseFacts, RunFacts};
 use crate::figures::error_count;
+use crate::scope::Scope;
 use crate::series::SeriesPoint;
 
 /// Largest share by which the measured rate may be below the offered rate.
@@ -111,9 +112,17 @@ pub(super) fn following(facts: &RunFacts, found: &mut Findings) {
                 phase.name,
                 100.0 * (begun - ended) / begun
             );
-            found.add_slow_device("following", text);
+            match phase.scope.as_ref().and_then(|scope| limited(facts, scope, &phase.name)) {
+                Some((party, why)) => found.invalid("following", party, format!("{text}{why}")),
+                None => found.add_slow_device("following", text),
+            }
         }
     }
+}
+
+/// Why transactions had to wait, if the bench explains it: robots may not open more connections, or other failures that it explains.
+fn limited(facts: &RunFacts, scope: &Scope, phase: &str) -> Option<(LimitingParty, String)> {
+    explained(facts, scope, phase).or_else(|| Some((LimitingParty::Test, occupied(facts, phase)?)))
 }
 
 /// The primary phases that were measured, with their start and end. Between them, the load may be any other.

@@ -10,17 +10,19 @@ use crate::facts::{PhaseFacts, RunFacts};
 use crate::scope::Scope;
 use crate::{correctness, text};
 
+/// So many failures in another phase than the primary one are worth a warning.
+const WARNED_LEAST: f64 = 10.0;
 /// Largest share of wrong replies in the primary phase.
 pub(super) const WRONG_MAX: f64 = 0.001;
 
 pub(super) fn errors(facts: &RunFacts, found: &mut Findings) {
     let Some(headline) = &facts.headline else { return };
-    let text = |scope: &Scope, blamed: f64| {
+    let text = |phase: &str, scope: &Scope, blamed: f64| {
         let ended = scope.ended_count() as f64;
         format!(
             "{:.2} % of the transactions failed in phase {} ({blamed:.0} of {ended:.0}); the limit is {:.0} %",
             100.0 * blamed / ended,
-            headline.phase,
+            phase,
             100.0 * ERRORS_MAX
         )
     };
@@ -30,7 +32,7 @@ pub(super) fn errors(facts: &RunFacts, found: &mut Findings) {
     };
     let evidence = headline.evidence();
     if let Some(blamed) = too_many(evidence) {
-        let (text, deed) = (text(evidence, blamed), blame::deed(evidence));
+        let (text, deed) = (text(&headline.phase, evidence, blamed), blame::deed(evidence));
         let said = failed_by(evidence, Blame::Device) > ERRORS_MAX * evidence.ended_count() as f64;
         match explained(facts, evidence, &headline.phase) {
             Some((party, why)) => found.invalid("errors", party, format!("{text}{why}")),
@@ -41,10 +43,19 @@ pub(super) fn errors(facts: &RunFacts, found: &mut Findings) {
         let text = format!(
             "{}, but an origin server left no records after {:.1} s of the run: failures without the server are no evidence \
              against the device",
-            text(&headline.scope, blamed),
+            text(&headline.phase, &headline.scope, blamed),
             gone.at_s
         );
         found.invalid("origin", LimitingParty::Server, text);
+    } else {
+        // A cache that was not filled as planned is not the device that the figures seem to be about.
+        let headline: Vec<&str> = headline.phase.split('|').collect();
+        let others = facts.main_side().phases.iter().filter(|phase| !headline.contains(&phase.name.as_str()));
+        for (phase, scope) in others.filter_map(|phase| Some((phase, phase.evidence()?))) {
+            if let Some(blamed) = too_many(scope).filter(|&blamed| blamed >= WARNED_LEAST) {
+                found.warn("errors", text(&phase.name, scope, blamed));
+            }
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use polygraph_stats::block::SLOW_SETUP;
 
 use super::{
     FindingSeverity, Findings, accepting, blame, contents, explained, generator, logs, outside, overload,
-    replies, sample, sent_again, stalls, throttled, trend, unanswered, verified,
+    replies, sample, sent_again, stalls, throttled, trend, unanswered, uploads, verified,
 };
 use crate::facts::RunFacts;
 
@@ -52,8 +52,8 @@ fn table() -> Vec<Rule> {
     add(
         "interrupted",
         "a client was stopped or died, or its log is damaged or was not closed; a server was stopped or died, or \
-         its log ended, before the end of the primary phase (a server without traffic: warning); the test would never \
-         have ended"
+         its log ended, before the end of the primary phase (a server without traffic, or one that ended in order and after which requests succeeded as before: \
+         warning); the test would never have ended"
             .into(),
         Invalid,
         logs::interrupted,
@@ -76,13 +76,13 @@ fn table() -> Vec<Rule> {
         logs::elsewhere,
     );
     add(
-        "mixed",
+        logs::MIXED,
         format!(
-            "the logs do not come from one run: workloads or versions of the program differ, or processes started more than {} \
-             s apart",
+            "the logs do not come from one run: a client had ended before another one started; workloads or versions of the program \
+             differ, or processes started more than {} s apart (warning)",
             logs::STARTS_APART_S
         ),
-        Warning,
+        Invalid,
         logs::mixed,
     );
     add(
@@ -153,18 +153,6 @@ fn table() -> Vec<Rule> {
         ),
         Warning,
         contents::compared,
-    );
-    add(
-        "unverified",
-        format!(
-            "no reply of the whole run could be verified, or more than {} of those replies in the primary phase \
-             that deliver an object of our servers could not be verified (INVALID if robots were configured to \
-             accept foreign messages or to cut all replies short; replies without bodies that carry our marks: \
-             warning)",
-            percent(verified::UNVERIFIED_MAX)
-        ),
-        Failed,
-        verified::verified,
     );
     add(
         "saturated",
@@ -289,7 +277,8 @@ fn table() -> Vec<Rule> {
              robots gave up because think times of the servers were longer than their lifetime, or lacked connections \
              because requests for which servers were thinking occupied more than {} of what robots may have open, or if \
              servers demanded credentials or certificates that robots do not have, or nothing in TLS was common to both; \
-             INVALID (server) if robots refused the servers' own certificate in a tunnel",
+             INVALID (server) if robots refused the servers' own certificate in a tunnel. So many failures in another phase \
+             cause a warning",
             percent(blame::ERRORS_MAX),
             percent(explained::OCCUPIED_MAX)
         ),
@@ -324,6 +313,29 @@ fn table() -> Vec<Rule> {
         replies::correctness,
     );
     add(
+        uploads::UPLOADS,
+        format!(
+            "more than {} of the uploads that succeeded did not arrive at servers as POST or PUT, or could not be verified there because \
+             they had no `X-Upload`; or more arrived than were sent (warning)",
+            percent(blame::ERRORS_MAX)
+        ),
+        Failed,
+        uploads::uploads,
+    );
+    // Replies of others are not verified either, which is the lesser evil.
+    add(
+        "unverified",
+        format!(
+            "no reply of the whole run could be verified, or more than {} of those replies in the primary phase \
+             that deliver an object of our servers could not be verified (INVALID if robots were configured to \
+             accept foreign messages or to cut all replies short; replies without bodies that carry our marks: \
+             warning)",
+            percent(verified::UNVERIFIED_MAX)
+        ),
+        Failed,
+        verified::verified,
+    );
+    add(
         "clock",
         format!("the time-of-day clock jumped by more than {} ms", generator::CLOCK_STEP_MAX_MS),
         Invalid,
@@ -344,9 +356,11 @@ fn table() -> Vec<Rule> {
         format!(
             "at the end of a primary phase, requests were waiting for an answer, longer than for any that came, for 1 s at least, \
              and servers were not working on them: with those that failed, they are more than {} of the transactions; or robots \
-             without a rate spent more than {} of their time on requests that failed or were not answered",
+             without a rate spent more than {} of their time on requests that failed or were not answered; or no reply came in the \
+             last {} s or more of the phase, although many were to be expected",
             percent(blame::ERRORS_MAX),
-            percent((unanswered::WASTED_MAX * 1e3).round() / 1e3)
+            percent((unanswered::WASTED_MAX * 1e3).round() / 1e3),
+            unanswered::SILENT_S
         ),
         Failed,
         unanswered::unanswered,

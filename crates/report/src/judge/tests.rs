@@ -505,9 +505,13 @@ fn a_server_that_ends_because_its_device_failed_is_no_excuse() {
 
 #[test]
 fn a_server_that_was_stopped_too_early_is_the_limit() {
-    let stopped = Run { end: Some(EndReason::Interrupted), stop_at: Some(20.0), ..Run::default() }.server();
-    let (word, rule, _) = verdict(&[Run::default().client(), stopped]);
+    let stopped =
+        || Run { end: Some(EndReason::Interrupted), stop_at: Some(20.0), ..Run::default() }.server();
+    let failing = Run { error: Some((5, ErrorKind::BadStatus)), error_from: 20.0, ..Run::default() };
+    let (word, rule, _) = verdict(&[failing.client(), stopped()]);
     assert_eq!((&*word, rule), ("INVALID (server)", "interrupted"));
+    // Nobody asked it any more, or the clocks of the hosts differ.
+    check_logs(&[Run::default().client(), stopped()], VerdictOutcome::Valid, &["(interrupted)"]);
     let idle = Run { end: Some(EndReason::Idle), stop_at: Some(20.0), ..Run::default() }.server();
     check_logs(&[Run::default().client(), idle], VerdictOutcome::Valid, &["(interrupted)"]);
 }
@@ -608,6 +612,65 @@ fn servers_at_another_port_than_robots_were_told_are_no_fault_of_the_device() {
     // One of several clients has the right port.
     let ([wrong, server], [right, _]) = (logs("10.0.0.1:9000"), logs("10.0.0.1:9002"));
     assert_eq!(verdict(&[wrong, right, server]).0, "FAILED (device)");
+    // It has success, so the other one asked elsewhere.
+    let ([wrong, _], mut right) = (logs("10.0.0.1:9000"), Run::default().client());
+    right.log.header.settings.push(("origins".into(), "10.0.0.1:9002".into()));
+    let mut server = Run::default().server();
+    server.log.header.settings.push(("addresses".into(), "0.0.0.0:9001, 0.0.0.0:9002".into()));
+    let (word, rule, _) = verdict(&[wrong, right, server]);
+    assert_eq!((&*word, rule), ("INVALID (test)", "elsewhere"));
+}
+
+/// Who knows how many servers there are, misses the logs of some.
+#[test]
+fn servers_without_logs_may_be_why_a_device_has_no_replies() {
+    let logs = |planned: &str, error: Option<(usize, ErrorKind)>| {
+        let mut client = Run { error, ..Run::default() }.client();
+        let mut server = Run::default().server();
+        client
+            .log
+            .header
+            .settings
+            .extend([("proxy".into(), "none".into()), ("servers".into(), planned.into())]);
+        server.log.header.settings.push(("servers".into(), "2".into()));
+        [client, server]
+    };
+    let failing = Some((3, ErrorKind::ConnectFailed));
+    let (word, rule, _) = verdict(&logs("3", failing));
+    assert_eq!((&*word, rule), ("INVALID (test)", "one side"));
+    assert_eq!(verdict(&logs("2", failing)).0, "FAILED (device)");
+    check_logs(&logs("3", None), VerdictOutcome::Valid, &["(one side)"]);
+}
+
+/// Nobody can tell what a device did to requests of which half did not pass it.
+#[test]
+fn clients_with_and_without_a_proxy_do_not_belong_together() {
+    let client = |proxy: &str| {
+        let mut client = Run::default().client();
+        client.log.header.settings.push(("proxy".into(), proxy.into()));
+        client
+    };
+    let of =
+        |proxies: [&str; 2]| verdict(&[client(proxies[0]), client(proxies[1]), Run::default().server()]).0;
+    assert_eq!(of(["10.0.0.1:3128", "none"]), "INVALID (test)");
+    assert_eq!(of(["10.0.0.1:3128", "10.0.0.2:3128"]), "VALID");
+}
+
+/// Robots wait so long that few requests have failed when the phase ends.
+#[test]
+fn a_device_that_falls_silent_did_not_answer() {
+    let dead = |from: f64| Run { silent_from: Some(from), think_s: 3.0, ..Run::default() };
+    let (word, rule, _) = verdict(&dead(30.5).logs());
+    assert_eq!((&*word, rule), ("FAILED (device)", "unanswered"));
+    assert_eq!(verdict(&dead(33.8).logs()).0, "VALID");
+}
+
+#[test]
+fn logs_of_runs_one_after_the_other_are_not_folded() {
+    let mut later = Run::default().client();
+    later.log.header.start_unix_ns += 100_000_000_000;
+    let (word, rule, _) = verdict(&[Run::default().client(), Run::default().server(), later]);
+    assert_eq!((&*word, rule), ("INVALID (test)", "mixed"));
 }
 
 /// Without the server's log nothing tells a dead server from a device that failed, unless a device refuses the robots.
@@ -669,7 +732,7 @@ fn replies_that_nobody_verified_are_not_valid() {
     let (word, rule, meaning) = verdict(&none.logs());
     assert_eq!(
         (&*word, rule, &*meaning),
-        ("FAILED (device)", "unverified", "the device answered in place of the servers")
+        ("FAILED (device)", "unverified", "the device delivered replies that robots cannot verify")
     );
     let mut tolerant = none.client();
     tolerant.log.header.settings.push(("accepts foreign messages".into(), "yes".into()));

@@ -2,11 +2,16 @@
 
 use super::blame::{self, Blame, ERRORS_MAX, failed_by};
 use super::{Findings, LimitingParty};
-use crate::facts::{PhaseFacts, RunFacts};
+use crate::facts::{PhaseFacts, RunFacts, SideFacts};
 use crate::scope::Scope;
+use crate::series::SeriesPoint;
 
 /// The least age in seconds of a request that counts as unanswered.
 const LEAST_AGE_S: f64 = 1.0;
+/// So many seconds without a reply at the end of a phase are too many,
+pub(super) const SILENT_S: f64 = 2.0;
+/// if so many replies were to be expected in them.
+const SILENT_LEAST: f64 = 30.0;
 /// Largest share of their time that best-effort robots may spend on requests that failed or were not answered.
 pub(super) const WASTED_MAX: f64 = 1.0 / 3.0;
 
@@ -34,6 +39,12 @@ pub(super) fn unanswered(facts: &RunFacts, found: &mut Findings) {
                 phase.name
             );
             add(facts, found, text);
+        } else if let Some((silent_s, expected)) = silent(client, phase).filter(|_| !is_told) {
+            let text = format!(
+                "no reply of the device arrived in the last {silent_s:.1} s of phase {}, in which {expected:.0} were to be expected",
+                phase.name
+            );
+            add(facts, found, text);
         } else if let Some(share) = wasted(facts, phase, scope).filter(|_| unanswered + failed > 0.0) {
             let text = format!(
                 "robots spent {:.0} % of phase {} on requests that failed or were never answered by the device",
@@ -43,6 +54,24 @@ pub(super) fn unanswered(facts: &RunFacts, found: &mut Findings) {
             add(facts, found, text);
         }
     }
+}
+
+/// For how many seconds at the end of a phase no transaction ended, and how many would have at the rate before, if that is long and many.
+/// Where servers think for long, such requests are not old enough to be unanswered.
+fn silent(client: &SideFacts, phase: &PhaseFacts) -> Option<(f64, f64)> {
+    let (begin_s, end_s) = (phase.begin_s?, phase.end_s?);
+    let inside = |point: &&SeriesPoint| {
+        let half = point.seconds / 2.0;
+        point.seconds > 0.0 && point.at_s - half >= begin_s - 0.01 && point.at_s + half <= end_s + 0.01
+    };
+    let points: Vec<&SeriesPoint> = client.series.iter().filter(inside).collect();
+    let ended = |point: &SeriesPoint| point.get("baseline.rep.rate").unwrap_or(0.0) * point.seconds;
+    let quiet = points.iter().rev().take_while(|point| ended(point) == 0.0).count();
+    let (before, last) = points.split_at(points.len() - quiet);
+    let seconds = |points: &[&SeriesPoint]| points.iter().map(|point| point.seconds).sum::<f64>();
+    let silent_s = seconds(last);
+    let expected = before.iter().map(|point| ended(point)).sum::<f64>() / seconds(before) * silent_s;
+    (!phase.is_ramp() && silent_s >= SILENT_S && expected >= SILENT_LEAST).then_some((silent_s, expected))
 }
 
 fn add(facts: &RunFacts, found: &mut Findings, text: String) {
@@ -57,7 +86,8 @@ fn expected_s(scope: &Scope) -> f64 {
     let block = &scope.block;
     let longest = block.classes.iter().filter_map(|class| class.rptm_us.max()).max().unwrap_or(0);
     let mean = block.mean_rptm_us().unwrap_or(0.0);
-    LEAST_AGE_S.max(1e-6 * (10.0 * mean).max(1.5 * longest as f64))
+    // If few were answered, the longest of these is not long, so the mean counts as well.
+    LEAST_AGE_S.max(1e-6 * (4.0 * mean).max(1.5 * longest as f64))
 }
 
 /// The share of their time that best-effort robots spent on anything but successful transactions, if it is too large. Robots with a

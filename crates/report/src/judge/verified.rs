@@ -2,7 +2,7 @@
 
 use polygraph_stats::{Block, Class};
 
-use super::blame::OWN_REPLIES;
+use super::blame::UNVERIFIABLE;
 use super::{Findings, LimitingParty};
 use crate::facts::RunFacts;
 use crate::scope::Scope;
@@ -32,7 +32,8 @@ pub(super) fn verified(facts: &RunFacts, found: &mut Findings) {
         if own > 0 && seen == 0 {
             let text =
                 format!("none of {own} replies was verified: nothing shows that they come from the servers");
-            return blame(facts, found, block.class(Class::Abort).size.count() == own, text);
+            let by_plan = block.class(Class::Abort).size.count() == own;
+            return blame(facts, found, by_plan, text);
         }
         if own > 0 && block.verified.replies == 0 {
             let text = "no body was verified, because the workload requests none: robots recognized replies by their marks";
@@ -44,7 +45,7 @@ pub(super) fn verified(facts: &RunFacts, found: &mut Findings) {
     let unseen = counted.due.saturating_sub(counted.replies);
     if unseen as f64 > UNVERIFIED_MAX * counted.due as f64 {
         let text = format!(
-            "{unseen} of {} replies in phase {} could not be verified; the limit is {:.0} %",
+            "{unseen} of {} replies in phase {} could not be verified, because they have no transaction id (X-Xact) or no known size; the limit is {:.0} %",
             counted.due,
             headline.phase,
             100.0 * UNVERIFIED_MAX
@@ -58,8 +59,7 @@ fn ours(block: &Block) -> u64 {
     block.ok_count().saturating_sub(block.kinds.first().map_or(0, |foreign| foreign.replies.size.count()))
 }
 
-/// If the user lets robots accept foreign messages, the test did not test the device. Otherwise the device answered in place of
-/// the servers.
+/// If the user lets robots accept foreign messages, the test did not test the device. Otherwise the device is to blame.
 fn blame(facts: &RunFacts, found: &mut Findings, by_plan: bool, text: String) {
     let accepting = facts.client.iter().flat_map(|side| &side.processes).any(|process| {
         let mut settings = process.header.settings.iter();
@@ -71,6 +71,6 @@ fn blame(facts: &RunFacts, found: &mut Findings, by_plan: bool, text: String) {
             found.invalid("unverified", LimitingParty::Test, text);
         }
         true => found.invalid("unverified", LimitingParty::Test, text),
-        false => found.failed_as("unverified", OWN_REPLIES, text),
+        false => found.failed_as("unverified", UNVERIFIABLE, text),
     }
 }

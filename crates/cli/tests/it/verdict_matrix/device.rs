@@ -21,8 +21,12 @@ pub enum Deed {
     Repeat(&'static [u8], &'static [u8], Duration),
     /// Gets the reply from the origin and sends what this makes of it. The number is that of the request.
     Relay(fn(Reply, u64) -> Vec<u8>),
+    /// Gets the reply to what this makes of the head of a request, without its body if the head names none any more.
+    Rewrite(fn(&str) -> String),
     /// Passes requests on, but never answers the first of so many.
     Ignore(u64),
+    /// Passes so many requests on, and answers none after them.
+    FallSilent(u64),
     /// Breaks the connection with a reset, before the request is read or after.
     Reset {
         /// The request is read first.
@@ -151,8 +155,10 @@ fn serve(
             let made = make(Reply { last: before.map(Box::new), ..reply }, number);
             client.write_all(&made)?;
         }
+        Deed::Rewrite(make) => client.write_all(&fetch(&make(&request))?.bytes())?,
+        Deed::FallSilent(from) if number >= from => hold(&mut client),
         Deed::Ignore(every) if number.is_multiple_of(every) => hold(&mut client),
-        Deed::Ignore(_) => client.write_all(&fetch(&request)?.bytes())?,
+        Deed::Ignore(_) | Deed::FallSilent(_) => client.write_all(&fetch(&request)?.bytes())?,
         Deed::Reset { .. } => return reset(&client),
     }
     client.shutdown(Shutdown::Write)?;

@@ -6,6 +6,7 @@ mod bench;
 mod control_group;
 mod device;
 mod replies;
+mod setups;
 mod streams;
 mod tickets;
 
@@ -217,6 +218,8 @@ fn rows() -> Vec<Row> {
         bench::limits(),
         bench::queues(),
         control_group::quotas(),
+        setups::workloads(),
+        setups::processes(),
         streams::resets(),
         bench::names(),
         tickets::tickets(),

@@ -35,6 +35,8 @@ const ASTRAY: Want = Want::failed("errors", "the device redirected robots elsewh
 const BROKEN: Want = Want::failed("errors", "the device sent broken messages");
 const OFF: Want = Want::failed("errors", "the device dropped connections");
 /// Of devices that let robots wait.
+const UNVERIFIABLE: Want =
+    Want::failed("unverified", "the device delivered replies that robots cannot verify");
 pub const SILENT: Want = Want::failed("errors", "the device did not answer");
 const CONTENT: Want = Want::failed("content", "the device delivered wrong content");
 const OWN: Want = Want::failed("correctness", "the device answered in place of the servers");
@@ -175,6 +177,7 @@ pub fn spoiled() -> Vec<Row> {
             },
             OWN,
         ),
+        make("replies without `X-Xact`", |reply, _| reply.with("X-Xact", None).bytes(), UNVERIFIABLE),
         make(
             "redirects with the marks of the servers",
             |reply, _| reply.status("302 Found").with("Location", Some("http://127.0.0.1:9/login")).bytes(),

@@ -1,0 +1,191 @@
+//! Workloads that ask much of a device, and several processes that were not started to fit each other.
+
+use crate::sandbox::{Running, Sandbox, free_port};
+
+use super::bench::SHORT;
+use super::{Deed, Device, Got, Row, Want};
+
+/// A workload with one server, whose port is `PORT`.
+fn workload(server: &str, robot: &str, phases: &str) -> String {
+    format!(
+        "Content C = {{ kind = \"c\"; size = exp(2KB); cachable = 0%; }};
+        Server S = {{ kind = \"S\"; contents = [ C ]; direct_access = contents; addresses = [ '127.0.0.1:PORT' ]; {server} }};
+        Robot R = {{ kind = \"R\"; origins = S.addresses; addresses = [ '127.0.0.1' ** 5 ]; req_rate = 30/sec; {robot} }};
+        {phases}
+        use(S, R);\n"
+    )
+}
+
+const MEASURE: &str =
+    "Phase meas = { name = \"meas\"; goal.duration = 3sec; primary = true; }; schedule(meas);";
+
+/// A run of a workload file, with the device that `words` name.
+fn run(sandbox: &Sandbox, text: &str, words: &str) -> Got {
+    sandbox.write("test.pg", &text.replace("PORT", &free_port().to_string()));
+    let done =
+        sandbox.polygraph(&format!("run --config test.pg --preflight no --predict no --loops 1 {words}"));
+    Got::of_run(sandbox, &done)
+}
+
+/// Workloads that a healthy device serves, or that no device could serve.
+pub fn workloads() -> Vec<Row> {
+    let digest = workload(
+        "auth_schemes = [ \"digest\" ];",
+        "credentials = [ \"joe:secret\", \"ann:other\" ];",
+        MEASURE,
+    );
+    let sessions = workload(
+        "",
+        "session = { busy_period.duration = 1sec; idle_period_duration = const(500msec); };",
+        MEASURE,
+    );
+    let crowded = workload(
+        "xact_think = const(300msec);",
+        "open_conn_lmt = 2; wait_xact_lmt = 1000;",
+        "Phase meas = { name = \"meas\"; goal.duration = 13sec; primary = true; }; schedule(meas);",
+    );
+    let filled = workload(
+        "",
+        "",
+        "Phase fill = { name = \"fill\"; goal.duration = 2sec; }; Phase meas = { name = \"meas\"; goal.duration = 3sec; \
+         primary = true; }; schedule(fill, meas);",
+    );
+    let uploads = workload("", "req_methods = [ \"PUT\": 20%, \"GET\" ]; upload_contents = [ C ];", MEASURE);
+    vec![
+        Row::new("a run", "servers demand Digest behind a proxy", Want::VALID, move |sandbox| {
+            let mut proxy = sandbox.start("proxy --port 0 --loops 1");
+            run(sandbox, &digest, &format!("--proxy 127.0.0.1:{}", proxy.port("proxy at")))
+        }),
+        Row::new("a run", "robots rest between sessions", Want::VALID, move |sandbox| {
+            run(sandbox, &sessions, "--no_proxy")
+        }),
+        Row::new(
+            "a run",
+            "robots wait for connections that thinking servers occupy",
+            Want::invalid("test", "following"),
+            move |sandbox| {
+                let mut proxy = sandbox.start("proxy --port 0 --loops 1");
+                run(sandbox, &crowded, &format!("--proxy 127.0.0.1:{}", proxy.port("proxy at")))
+            },
+        ),
+        Row::new(
+            "a run",
+            "the device answers with 503 while its cache is filled",
+            Want::VALID.warning("errors"),
+            move |sandbox| {
+                let device = Device::start(Deed::Relay(|reply, number| match number {
+                    0..200 => reply.status("503 Service Unavailable").bytes(),
+                    _ => reply.bytes(),
+                }));
+                run(sandbox, &filled, &format!("--proxy 127.0.0.1:{}", device.port()))
+            },
+        ),
+        Row::new(
+            "a run",
+            "the device turns uploads into GET",
+            Want::failed("uploads", "the device altered requests"),
+            move |sandbox| {
+                let device = Device::start(Deed::Rewrite(|head| {
+                    let kept = head
+                        .lines()
+                        .filter(|line| !line.starts_with("Content-") && !line.starts_with("X-Upload"));
+                    kept.collect::<Vec<_>>().join("\r\n").replace("PUT http", "GET http") + "\r\n\r\n"
+                }));
+                run(sandbox, &uploads, &format!("--proxy 127.0.0.1:{}", device.port()))
+            },
+        ),
+        Row::new(
+            "a run",
+            "the device answers 300 requests and then none",
+            Want::failed("unanswered", "the device did not answer all requests"),
+            |sandbox| {
+                let device = Device::start(Deed::FallSilent(300));
+                let words = SHORT.replace("--goal 2.5s", "--goal 6s");
+                let done = sandbox.polygraph(&format!("run --proxy 127.0.0.1:{} {words}", device.port()));
+                Got::of_run(sandbox, &done)
+            },
+        ),
+        Row::new(
+            "a run",
+            "nothing listens at the SOCKS proxy's address",
+            Want::failed("errors", "the device was unreachable"),
+            |sandbox| {
+                let done = sandbox.polygraph(&format!("run --socks_proxy 127.0.0.1:{} {SHORT}", free_port()));
+                Got::of_run(sandbox, &done)
+            },
+        ),
+    ]
+}
+
+/// Servers with these options, and clients one after the other with theirs, in which `ORIGIN`, `OTHER` and `PROXY` stand for ports: of the
+/// servers, of nobody, and of a healthy proxy.
+fn together(sandbox: &Sandbox, server: &str, clients: [&str; 2], at_once: bool) -> Got {
+    let mut servers = sandbox.start(&format!("server --loops 1 --log srv.log {server}"));
+    let origin = servers.port("listening at");
+    let mut proxy = sandbox.start("proxy --port 0 --loops 1");
+    let (proxy, other) = (proxy.port("proxy at"), free_port());
+    let words = |number: usize, words: &str| {
+        let words = words.replace("ORIGIN", &format!("127.0.0.1:{origin}"));
+        let words = words.replace("OTHER", &format!("127.0.0.1:{other}"));
+        let words = words.replace("PROXY", &format!("127.0.0.1:{proxy}"));
+        format!(
+            "client --req_rate 100/sec --robots 10 --rep_sz exp:2KB --preflight no --loops 1 --goal 3s --cool_phase none \
+             --log clt{number}.log {words}"
+        )
+    };
+    let mut first = Some(sandbox.start(&words(1, clients[0])));
+    if !at_once {
+        first.take().map(Running::finish);
+    }
+    let done = sandbox.polygraph(&words(2, clients[1]));
+    first.map(Running::finish);
+    servers.stop();
+    Got::of_logs(sandbox, "clt1.log clt2.log srv.log", &done)
+}
+
+/// Processes that were not started to fit each other.
+pub fn processes() -> Vec<Row> {
+    let group = "two clients";
+    let server = "--listen 127.0.0.1:0 --rep_sz exp:2KB";
+    vec![
+        Row::new(
+            group,
+            "one has the wrong port of the servers (`--origin`)",
+            Want::invalid("test", "elsewhere").code(0),
+            move |sandbox| {
+                let clients = ["--origin ORIGIN --proxy PROXY", "--origin OTHER --proxy PROXY"];
+                together(sandbox, server, clients, true)
+            },
+        ),
+        Row::new(group, "one has no proxy", Want::invalid("test", "mixed").code(0), move |sandbox| {
+            together(sandbox, server, ["--origin ORIGIN --proxy PROXY", "--origin ORIGIN"], true)
+        }),
+        Row::new(
+            group,
+            "one after the other, as if they were one run",
+            Want::invalid("test", "mixed").code(0),
+            move |sandbox| together(sandbox, server, ["--origin ORIGIN --proxy PROXY"; 2], false),
+        ),
+        Row::new(
+            "two commands",
+            "one of two servers of the workload was not started",
+            Want::invalid("test", "one side").code(0),
+            |sandbox| {
+                let (here, missing) = (free_port(), free_port());
+                let both = format!("'127.0.0.1:{here}', '127.0.0.1:{missing}'");
+                sandbox.write("test.pg", &workload("", "", MEASURE).replace("'127.0.0.1:PORT'", &both));
+                let mut server = sandbox.start(&format!(
+                    "server --config test.pg --only_addrs 127.0.0.1:{here} --log srv.log --loops 1"
+                ));
+                server.wait_for("listening at");
+                let mut proxy = sandbox.start("proxy --port 0 --loops 1");
+                let done = sandbox.polygraph(&format!(
+                    "client --config test.pg --proxy 127.0.0.1:{} --log clt.log --loops 1 --preflight no",
+                    proxy.port("proxy at")
+                ));
+                server.stop();
+                Got::of_logs(sandbox, "clt.log srv.log", &done)
+            },
+        ),
+    ]
+}

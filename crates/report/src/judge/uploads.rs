@@ -1,0 +1,54 @@
+//! Whether the bodies that robots sent arrived at servers, and as often as they were sent.
+
+use polygraph_stats::{Block, Class};
+
+use super::blame::ERRORS_MAX;
+use super::{Findings, logs};
+use crate::facts::{RunFacts, SideFacts};
+
+pub(super) const UPLOADS: &str = "uploads";
+/// Fewer uploads than these prove nothing: some are under way when logs end.
+const LEAST: f64 = 10.0;
+/// What a device did that kept uploads from servers.
+const ALTERED: &str = "altered requests";
+
+/// Requests with the methods that have a body.
+fn count(block: &Block) -> f64 {
+    [Class::Post, Class::Put].map(|class| block.class(class).size.count()).iter().sum::<u64>() as f64
+}
+
+pub(super) fn uploads(facts: &RunFacts, found: &mut Findings) {
+    let total = |side: &SideFacts| side.total.as_ref().map(|total| total.block.clone());
+    let (Some(client), Some(server)) = (&facts.client, &facts.server) else { return };
+    let (Some(robots), Some(servers)) = (total(client), total(server)) else { return };
+    let (sent, arrived) = (count(&robots), count(&servers));
+    let lacks_logs = logs::servers(client, server).is_some_and(|(here, planned)| here < planned);
+    if sent < LEAST || facts.origin_gone.is_some() || lacks_logs {
+        return;
+    }
+    let text =
+        format!("{sent:.0} uploads of robots (POST, PUT) succeeded, and {arrived:.0} arrived at servers");
+    let (due, checked) = (servers.verified.due as f64, servers.verified.replies as f64);
+    if sent - arrived > allowed(sent) {
+        return found.failed_as(UPLOADS, ALTERED, text);
+    }
+    if due - checked > allowed(due) {
+        let text = format!(
+            "{:.0} of {due:.0} request bodies could not be verified, because they came without X-Upload",
+            due - checked
+        );
+        found.failed_as(UPLOADS, ALTERED, text);
+    }
+    // Failed attempts may have arrived, too.
+    if arrived - sent > allowed(sent) + robots.failed_count() as f64 + robots.retried as f64 {
+        found.warn(
+            UPLOADS,
+            format!("{text}: the device sends some again, or the logs do not cover the same time"),
+        );
+    }
+}
+
+/// So many may differ: some are under way when a log begins or ends.
+fn allowed(count: f64) -> f64 {
+    (LEAST / 2.0).max(ERRORS_MAX * count)
+}
