@@ -19,7 +19,7 @@ use crate::usage::Usage;
 
 /// The built-in devices, with their roles and descriptions.
 pub(crate) const DEVICES: [(&str, DeviceRole, &str); 2] = [
-    ("builtin", DeviceRole::Forward, "the caching forward proxy of this program, in its own process"),
+    ("builtin", DeviceRole::Forward, "the caching forward proxy of this program, inside its process"),
     ("builtin-surrogate", DeviceRole::Surrogate, "the same proxy in front of the servers"),
 ];
 

@@ -27,6 +27,14 @@ pub enum Format {
 }
 
 impl Format {
+    /// The most compact format of this build.
+    pub fn best() -> Format {
+        #[cfg(feature = "parquet")]
+        return Format::Parquet;
+        #[cfg(not(feature = "parquet"))]
+        Format::Csv
+    }
+
     /// The ending of file names.
     pub fn extension(self) -> &'static str {
         match self {

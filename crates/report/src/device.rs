@@ -139,7 +139,9 @@ impl DeviceFacts {
             format!(" ({ms} ms per transaction)")
         });
         let memory = bytes(Some(account.resident_bytes as f64));
-        Some(format!("{} s of processor time{each}, {memory} of memory", number(Some(account.cpu_s), 2)))
+        // The built-in proxy shares the process of the bench, so only its store is known.
+        let what = if self.name.starts_with("builtin") { "stored replies" } else { "memory" };
+        Some(format!("{} s of processor time{each}, {memory} of {what}", number(Some(account.cpu_s), 2)))
     }
 
     /// The hits in its own log, compared with those that the robots saw in the whole run.
@@ -182,9 +184,16 @@ pub fn of_settings(facts: &RunFacts) -> Option<String> {
         Some(model) => return Some(format!("simulated {model}")),
         None => {}
     }
-    let (_, proxy) = settings.iter().find(|(name, _)| name == "proxy" || name.ends_with(": proxy"))?;
+    let of_robots = |setting: &str| {
+        let is_it = |name: &str| {
+            name == setting || name.strip_suffix(setting).is_some_and(|kind| kind.ends_with(": "))
+        };
+        let (_, found) = settings.iter().find(|(name, _)| is_it(name))?;
+        (found != "none").then_some(found)
+    };
     // Robots without a proxy may have a surrogate.
-    (proxy != "none").then(|| format!("proxy {proxy}"))
+    let socks = of_robots("SOCKS proxy").map(|socks| format!("SOCKS proxy {socks}"));
+    of_robots("proxy").map(|proxy| format!("proxy {proxy}")).or(socks)
 }
 
 #[cfg(test)]

@@ -149,8 +149,9 @@ fn storage(scope: &Scope, evicted: f64, never: f64, with_room: Option<(&str, f64
     });
     let text = if scope.block.class(Class::Hit).size.count() == 0 && evicted == 0.0 && with_room.is_none() {
         format!(
-            "No reply came from a cache: if there is a cache in the path, it does not store what it is allowed to store. {} of \
-             the missed hits were objects that had been delivered completely.",
+            "No reply came from a cache. If there is one in the path, it may be unable to know how long the replies are fresh \
+             (`Content` without `obj_life_cycle` in the workload file), or it is set up not to store them. {} of the missed hits were objects \
+             that had been delivered completely before.",
             percent(both)
         )
     } else if !forgets {
@@ -387,7 +388,7 @@ mod tests {
     #[test]
     fn without_any_hit_there_may_be_no_cache() {
         let mut scope = scope(&[(MissCause::NeverStored, 500)]);
-        assert!(told(&scope).contains("if there is a cache in the path"), "{}", told(&scope));
+        assert!(told(&scope).contains("If there is one in the path"), "{}", told(&scope));
         scope.block.finish(&polygraph_stats::Finished { class: Class::Hit, ..Default::default() });
         assert!(
             told(&scope).contains("The device does not store what it is allowed to store: 100 %"),

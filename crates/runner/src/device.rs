@@ -295,19 +295,21 @@ impl DeviceReport {
     pub fn line(&self, robots: &RobotCounts) -> String {
         let AccessCounts { requests, hits, unreadable, plain, .. } = self.counts;
         let mut line = format!(
-            "{:<14} {}: {:.2} s of processor time, {} MB; its log has ",
+            "{:<14} {}: {:.2} s of processor time, {:.0} MB of {}; its log has ",
             "device",
             self.name,
             self.usage.cpu_seconds,
-            self.usage.resident_bytes >> 20,
+            self.usage.resident_bytes as f64 / f64::from(1 << 20),
+            // The built-in proxy has no process of its own.
+            if self.usage.processes == 0 { "stored replies" } else { "memory" },
         );
         let RobotCounts { requests: seen, hits: seen_hits, basic } = *robots;
         let _ = match plain {
             // Devices count hits among all requests, robots only among basic transactions.
             Some(plain) => write!(
                 line,
-                "{requests} requests, {} of them plain with {} hits; the robots saw {seen}, {basic} of them basic \
-                 with {seen_hits} hits",
+                "{requests} requests, the robots sent {seen}; of those that any cache may answer, its log has {} with {} hits, \
+                 and the robots had {basic} answered, with {seen_hits} hits",
                 plain.requests, plain.hits,
             ),
             None => write!(line, "{hits} hits in {requests} requests, the robots saw {seen_hits} in {seen}"),

@@ -45,13 +45,12 @@ impl Environment for Machine {
     fn tls(&self) -> Result<(), String> {
         match polygraph_tls::BUILT_IN {
             true => Ok(()),
-            false => Err(format!("the workload uses TLS, but {}", polygraph_tls::MISSING)),
+            false => Err(format!("this test needs TLS, but {}", polygraph_tls::MISSING)),
         }
     }
 
     fn kerberos(&self) -> Result<(), String> {
-        polygraph_kerberos::available()
-            .map_err(|missing| format!("the workload uses Kerberos, but {missing}"))
+        polygraph_kerberos::available().map_err(|missing| format!("this test needs Kerberos, but {missing}"))
     }
 
     fn keytab(&self, path: &str) -> Result<Vec<ServiceKey>, String> {

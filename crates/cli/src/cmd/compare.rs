@@ -81,7 +81,8 @@ pub fn run(args: Args) -> Done {
     if comparison.refused() && !args.anyway {
         output::note_raw(&compare::preface(&comparison));
         output::note(
-            "error: these runs are not comparable; repeat runs that are INVALID, or use --anyway to compare them as they are",
+            "error: these runs are not comparable: repeat those that are INVALID, and run all with the same workload and options; or use \
+             --anyway to compare them as they are",
         );
         return Ok(ExitCode::from(exit::NOT_COMPARABLE));
     }

@@ -41,8 +41,8 @@ pub fn run(args: Args) -> Done {
         let _ = writeln!(text, "{:<14} {}", "", device.summary());
         for (name, setting) in device.options() {
             let choice = if setting.values.is_empty() { "...".into() } else { setting.values.join("|") };
-            let _ =
-                writeln!(text, "{:<14} {name}={choice}: {} (default {})", "", setting.help, setting.default);
+            let default = if setting.default.is_empty() { "none" } else { &setting.default };
+            let _ = writeln!(text, "{:<14} {name}={choice}: {} (default {default})", "", setting.help);
         }
     }
     output::print(&text);

@@ -25,9 +25,9 @@ pub struct Args {
     /// Directory for the tables. Default: `export` in the result directory, or in the current directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// File format: parquet, csv or jsonl
-    #[arg(long, value_name = "FORMAT", default_value = "parquet", value_parser = str::parse::<Format>)]
-    format: Format,
+    /// File format: parquet, csv or jsonl. Default: parquet, or csv if this program was built without Parquet
+    #[arg(long, value_name = "FORMAT", value_parser = str::parse::<Format>)]
+    format: Option<Format>,
     /// Result directory, or logs of one run
     #[arg(required = true)]
     logs: Vec<PathBuf>,
@@ -40,7 +40,8 @@ pub fn run(args: Args) -> Done {
         logs => (logs.to_vec(), PathBuf::from("export")),
     };
     let folder = args.out.unwrap_or(default);
-    let done = export(&open(&paths)?, &folder, args.format).map_err(Failure::setup)?;
+    let done =
+        export(&open(&paths)?, &folder, args.format.unwrap_or_else(Format::best)).map_err(Failure::setup)?;
     done.missing.iter().for_each(|missing| output::warn(missing));
     output::note(&format!("{} tables with {} rows: {}", done.tables, done.rows, folder.display()));
     Ok(ExitCode::SUCCESS)

@@ -7,6 +7,7 @@ use clap::{Parser, ValueEnum};
 use polygraph_plan::values;
 use polygraph_report::cmp_lx::{CmpScope, cmp_lx as cmp_lx_text};
 use polygraph_report::console::ConsoleForm;
+use polygraph_report::html::ReportError;
 use polygraph_report::lr::LrOptions;
 use polygraph_report::ltrace::{TraceOptions, ltrace as ltrace_text};
 use polygraph_report::lx::{LxOptions, LxSide, extract, list_absent, list_figures, list_json};
@@ -284,7 +285,7 @@ pub struct ReportArgs {
     /// Also show the popularity of the URLs in this file: one URL per line, or an access log
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Print the verdict as JSON
+    /// Print the verdict as JSON. The report is written as well
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -312,7 +313,12 @@ pub fn report(args: ReportArgs) -> Done {
         let name = trace.file_name().unwrap_or(trace.as_os_str()).to_string_lossy().into_owned();
         extras.trace = Some((name, curve));
     }
-    let facts = write_report_with(&paths, &out, &extras).map_err(Failure::data)?;
+    let facts = write_report_with(&paths, &out, &extras).map_err(|error| match error {
+        ReportError::Write { .. } => {
+            Failure::setup(anyhow::anyhow!("{error}; --out FILE writes the report elsewhere"))
+        }
+        error => Failure::data(error),
+    })?;
     output::note(&format!("report: {}", out.display()));
     let met = check(args.expectations, &facts)?;
     match args.json {

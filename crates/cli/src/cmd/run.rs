@@ -25,6 +25,7 @@ use crate::output::{self, RunConsole, notify};
 #[derive(Parser, Clone, Debug)]
 #[command(
     rename_all = "snake_case",
+    override_usage = "polygraph run [FILE.pg|WORKLOAD] [OPTIONS]",
     after_help = "The defaults are those of PolyMix-1: 80 % of the replies are cachable, 55 % hits are offered, the mean reply size is 13 KB, \
         and the mean think time of servers is 3 s.\nExamples:\n  \
         polygraph run --proxy 127.0.0.1:3128 --req_rate 100/sec --goal 5min\n  \

@@ -103,7 +103,7 @@ fn list(json: bool) {
     for kind in EntryKind::ALL {
         let _ = writeln!(text, "{}{}:", if text.is_empty() { "" } else { "\n" }, kind.directory());
         for entry in entries().into_iter().filter(|entry| entry.kind == kind) {
-            let _ = writeln!(text, "  {:<16}{}", entry.name, entry.summary());
+            let _ = writeln!(text, "  {:<24} {}", entry.name, entry.summary());
         }
     }
     output::print(&text);

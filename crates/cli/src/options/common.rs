@@ -24,18 +24,18 @@ pub struct CommonOptions {
     #[arg(long, value_name = "DISTR", default_value = "1", value_parser = counts, conflicts_with = "config")]
     pub pconn_use_lmt: Distr,
     /// HTTP version of robots. Without TLS, 2 needs a peer that expects HTTP/2 (prior knowledge). Servers accept 2, and reply to HTTP/1 in this version or 1.1. With 3, --tls is yes by default, and servers with TLS accept HTTP/3, too
-    #[arg(long, value_name = "1.0|1.1|2|3", default_value = "1.1", value_parser = http_version, conflicts_with = "config")]
+    #[arg(long, value_name = "1.0|1.1|2|3", default_value = "1.1", value_parser = http_version, conflicts_with = "config", help_heading = "Protocols")]
     pub http_version: HttpVersion,
     /// Robots and servers use TLS, with certificates that servers generate and robots do not check, and HTTP/2 by ALPN. Robots reach
     /// servers through a proxy by CONNECT. --device_tls is about the robots' side of a surrogate, and about proxies. Default: no, or
     /// yes with --http_version 3
-    #[arg(long, value_name = "yes|no", value_parser = yes_no, action = ArgAction::Set, conflicts_with = "config")]
+    #[arg(long, value_name = "yes|no", value_parser = yes_no, action = ArgAction::Set, conflicts_with = "config", help_heading = "Protocols")]
     pub tls: Option<bool>,
     /// Most HTTP/2 or HTTP/3 streams at the same time on a connection
-    #[arg(long, value_name = "N", default_value = "100", value_parser = whole(1..=u32::MAX), conflicts_with = "config")]
+    #[arg(long, value_name = "N", default_value = "100", value_parser = whole(1..=u32::MAX), conflicts_with = "config", help_heading = "Protocols")]
     pub h2_streams: u32,
     /// HTTP/2 or HTTP/3 flow-control window of each stream and connection
-    #[arg(long, value_name = "SIZE", default_value = "1MB", value_parser = h2_window, conflicts_with = "config")]
+    #[arg(long, value_name = "SIZE", default_value = "1MB", value_parser = h2_window, conflicts_with = "config", help_heading = "Protocols")]
     pub h2_window: u32,
     /// Stop after this time without traffic; `none` or `inf`: never
     #[arg(long, value_name = "TIME", default_value = "none", value_parser = patience)]

@@ -59,8 +59,6 @@ pub struct RobotOptions {
     /// User name and password with which robots answer challenges of proxies and servers
     #[arg(long, value_name = "NAME:PASSWORD", conflicts_with = "config")]
     pub credentials: Option<String>,
-    #[command(flatten)]
-    pub device_tls: DeviceTlsOptions,
     /// Maximum number of open connections; a request that needs one more fails. Default: as many as the limit of file
     /// descriptors allows
     #[arg(long, value_name = "N", value_parser = whole(1..=u32::MAX))]
@@ -72,6 +70,9 @@ pub struct RobotOptions {
     /// for tests of failures
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = patience)]
     pub fail_tout: Optional<f64>,
+    // The last one, because options after it would stand below its heading.
+    #[command(flatten)]
+    pub device_tls: DeviceTlsOptions,
 }
 
 impl RobotOptions {

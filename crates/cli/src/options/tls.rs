@@ -12,7 +12,7 @@ use super::values::yes_no;
 
 /// TLS between robots and the device.
 #[derive(Args, Clone, Debug)]
-#[command(rename_all = "snake_case", next_help_heading = "TLS")]
+#[command(rename_all = "snake_case", next_help_heading = "Protocols")]
 pub struct DeviceTlsOptions {
     /// Robots use TLS to the device, whether or not the servers have TLS. Default: to a surrogate if the servers have TLS, and not to
     /// a proxy

@@ -152,8 +152,8 @@ pub fn usage(error: &clap::Error, words: &[String]) -> ExitCode {
     let _ = error.print();
     let is_workload = words.iter().any(|word| word == "--config" || word.starts_with("--config="));
     if error.kind() == clap::error::ErrorKind::ArgumentConflict && is_workload {
-        let hint = "to change what a workload file describes, use --set NAME=VALUE, for example --set ReqRate=100/sec; \
-            `polygraph check FILE` shows what the workload does";
+        let hint = "to change what a workload file describes, use --set NAME=VALUE, where NAME is a variable or field of the file \
+            (for example --set R.req_rate=10/sec for a robot R), or --scale for its load as a whole; `polygraph check FILE` shows both";
         print_err!("\nhint: {hint}");
     }
     ExitCode::from(if error.use_stderr() { exit::USAGE } else { exit::OK })

@@ -88,7 +88,7 @@ fn wrong_passwords_are_refused_and_that_is_no_error() {
 fn who_has_no_credentials_or_others_is_told_apart() {
     for (robot, name) in [
         ("", "407 for a robot without credentials"),
-        ("credentials = [ \"joe:other\" ];", "407 again after success"),
+        ("credentials = [ \"joe:other\" ];", "407 in spite of credentials"),
     ] {
         let (sandbox, done, figures) = with_proxy("digest", robot);
         assert!(figures["errors.count"] > 50.0 && figures["basic.rptm.count"] == 0.0, "{name}: {done:?}");

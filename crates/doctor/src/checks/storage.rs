@@ -27,7 +27,9 @@ pub(crate) fn space(facts: &HostFacts, _: &PlannedLoad) -> Option<HostFinding> {
         impact,
         format!("{place} has {} of free space{inodes}", bytes(free)),
         "logs grow by up to 100 KB a second, a device's cache by more; a run whose log cannot be written ends",
-        Remedy::manual(format!("--runs DIR on another disk; du -xh {place} | sort -h | tail")),
+        Remedy::manual(format!(
+            "write results to another disk with --runs DIR or --out DIR, or find large files: du -xh {place} | sort -h | tail"
+        )),
     ))
 }
 

@@ -11,9 +11,10 @@ pub fn markdown(comparison: &Comparison<'_>, changed_only: bool) -> String {
     let names: Vec<&str> = comparison.groups.iter().map(|group| group.name.as_str()).collect();
     let mut out = format!("### {}\n\n", escape(&names.join(" / ")));
     let _ = writeln!(out, "{}\n", text::conclusion(comparison));
-    let beware = comparison.differs.iter().filter(|differs| differs.weight != DifferenceSeverity::Note);
-    for differs in beware {
-        let _ = writeln!(out, "- **{}**: {}", differs.weight.word(), escape(&differs.text()));
+    for differs in &comparison.differs {
+        let word = differs.weight.word();
+        let mark = if differs.weight == DifferenceSeverity::Note { "" } else { "**" };
+        let _ = writeln!(out, "- {mark}{word}{mark}: {}", escape(&differs.text()));
         if let Some(diff) = &differs.diff {
             let indented: String = diff.lines().map(|line| format!("  {line}\n")).collect();
             let _ = write!(out, "\n  ```diff\n{indented}  ```\n");

@@ -65,7 +65,7 @@ pub(super) fn conclusion(comparison: &Comparison<'_>) -> String {
         found => format!("{found} of {total} figures differ."),
     };
     if unsure > 0 {
-        text.push_str(" The runs also differ in other ways, which are listed first.");
+        text.push_str(" The runs also differ in other ways; see the list.");
     }
     text
 }

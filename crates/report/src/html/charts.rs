@@ -307,7 +307,7 @@ pub fn device(facts: &RunFacts, device: &DeviceFacts) -> [Option<RenderedChart>;
                 "fig-device-memory",
                 "Memory of the device",
                 "MB",
-                "Resident memory of all processes of the device; shared memory counts for each of them.",
+                "Resident memory of all processes of the device; shared memory counts for each of them. Of the built-in proxy: its stored replies.",
             ),
             "resident",
             memory.collect(),

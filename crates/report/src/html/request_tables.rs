@@ -98,6 +98,18 @@ pub fn unseen(view: &View<'_>) -> Option<String> {
     (!names.is_empty()).then(|| format!("Not seen in {}: {}.", view.name, names.join(", ")))
 }
 
+/// A name for a kind of content in tests without a workload file, which does not name them; see
+/// [`Header::contents`](polygraph_stats::Header::contents).
+fn content_name(number: usize) -> String {
+    match number {
+        0 => "foreign".to_owned(),
+        1 => "without body".to_owned(),
+        2 => "unknown".to_owned(),
+        3 => "objects".to_owned(),
+        n => format!("objects, kind {}", n - 2),
+    }
+}
+
 /// Kinds of content.
 pub fn contents(view: &View<'_>) -> Option<Table> {
     let scope = view.scope;
@@ -111,7 +123,7 @@ pub fn contents(view: &View<'_>) -> Option<Table> {
         .enumerate()
         .filter(|(_, kind)| kind.all().count > 0)
         .map(|(n, kind)| {
-            let name = names.get(n).cloned().unwrap_or_else(|| format!("kind {n}"));
+            let name = names.get(n).cloned().unwrap_or_else(|| content_name(n));
             let count = kind.all().count as f64;
             let mut cells = vec![
                 number(Some(count), 0),

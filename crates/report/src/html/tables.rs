@@ -76,7 +76,10 @@ pub fn hits(view: &View<'_>) -> Option<Table> {
     let pair = |documents, bytes| [percent(value(documents, scope)), percent(value(bytes, scope))];
     let mut rows = Vec::new();
     if let Some(planned) = view.side.header().offered_dhr {
-        rows.push(row("offered by the workload", [percent(Some(100.0 * planned)), UNDEFINED.into()]));
+        rows.push(row(
+            "planned (recurrence of the workload, --dhr)",
+            [percent(Some(100.0 * planned)), UNDEFINED.into()],
+        ));
     }
     rows.push(row("ideal: a cache that keeps everything", pair("req_dhr", "req_bhr")));
     rows.push(row("measured, from benchmark header fields", pair("rep_dhr", "rep_bhr")));
@@ -273,10 +276,10 @@ pub fn health(facts: &RunFacts) -> Option<Table> {
     line("processor time per transaction", &|scope| {
         value("cpu.xact.time", scope).map_or(UNDEFINED.into(), |us| format!("{} µs", number(Some(us), 1)))
     });
-    line("lateness of requests, mean", &time("late.mean"));
-    line("lateness of requests, p50", &time("late.p50"));
-    line("lateness of requests, p99", &time("late.p99"));
-    line("lateness of requests, max", &time("late.max"));
+    line("lateness of requests (servers: of the ends of think times), mean", &time("late.mean"));
+    line("lateness of requests (servers: of the ends of think times), p50", &time("late.p50"));
+    line("lateness of requests (servers: of the ends of think times), p99", &time("late.p99"));
+    line("lateness of requests (servers: of the ends of think times), max", &time("late.max"));
     line("largest clock step", &time("clock.step"));
     line("memory", &|scope| bytes(value("rss.size", scope)));
     (!scopes.is_empty()).then_some(table)
