@@ -60,10 +60,7 @@ pub(super) fn unanswered(facts: &RunFacts, found: &mut Findings) {
 /// Where servers think for long, such requests are not old enough to be unanswered.
 fn silent(client: &SideFacts, phase: &PhaseFacts) -> Option<(f64, f64)> {
     let (begin_s, end_s) = (phase.begin_s?, phase.end_s?);
-    let inside = |point: &&SeriesPoint| {
-        let half = point.seconds / 2.0;
-        point.seconds > 0.0 && point.at_s - half >= begin_s - 0.01 && point.at_s + half <= end_s + 0.01
-    };
+    let inside = |point: &&SeriesPoint| point.seconds > 0.0 && point.at_s >= begin_s && point.at_s <= end_s;
     let points: Vec<&SeriesPoint> = client.series.iter().filter(inside).collect();
     let ended = |point: &SeriesPoint| point.get("baseline.rep.rate").unwrap_or(0.0) * point.seconds;
     let quiet = points.iter().rev().take_while(|point| ended(point) == 0.0).count();
