@@ -296,12 +296,14 @@ pub(super) fn mixed(facts: &RunFacts, found: &mut Findings) {
 
 /// Whether a client had ended before another one started: together, their figures are those of no run.
 fn clients_apart(facts: &RunFacts) -> Option<String> {
-    let clients = &facts.client.as_ref()?.processes;
+    // One that was killed at the start may have been replaced.
+    let clients =
+        || facts.client.iter().flat_map(|side| &side.processes).filter(|process| process.end.is_some());
     let begin_s = |process: &ProcessFacts| {
         process.header.start_unix_ns.saturating_sub(facts.start_unix_ns) as f64 * 1e-9
     };
-    let ended_first = clients.iter().min_by(|a, b| a.last_s.total_cmp(&b.last_s))?;
-    let began_last = clients.iter().max_by(|a, b| begin_s(a).total_cmp(&begin_s(b)))?;
+    let ended_first = clients().min_by(|a, b| a.last_s.total_cmp(&b.last_s))?;
+    let began_last = clients().max_by(|a, b| begin_s(a).total_cmp(&begin_s(b)))?;
     (begin_s(began_last) > ended_first.last_s).then(|| {
         format!(
             "the logs come from several runs: the client of {} had ended before that of {} started (or the clocks of their hosts \

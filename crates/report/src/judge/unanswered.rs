@@ -12,6 +12,8 @@ const LEAST_AGE_S: f64 = 1.0;
 pub(super) const SILENT_S: f64 = 2.0;
 /// if so many replies were to be expected in them.
 const SILENT_LEAST: f64 = 30.0;
+/// and if so many requests were waiting, on average.
+const SILENT_LEVEL: f64 = 2.0;
 /// Largest share of their time that best-effort robots may spend on requests that failed or were not answered.
 pub(super) const WASTED_MAX: f64 = 1.0 / 3.0;
 
@@ -63,7 +65,9 @@ fn silent(client: &SideFacts, phase: &PhaseFacts) -> Option<(f64, f64)> {
     let inside = |point: &&SeriesPoint| point.seconds > 0.0 && point.at_s >= begin_s && point.at_s <= end_s;
     let points: Vec<&SeriesPoint> = client.series.iter().filter(inside).collect();
     let ended = |point: &SeriesPoint| point.get("baseline.rep.rate").unwrap_or(0.0) * point.seconds;
-    let quiet = points.iter().rev().take_while(|point| ended(point) == 0.0).count();
+    // Robots that rest between sessions wait for nothing.
+    let waits = |point: &SeriesPoint| point.get("xact.level.mean").is_some_and(|level| level >= SILENT_LEVEL);
+    let quiet = points.iter().rev().take_while(|point| ended(point) == 0.0 && waits(point)).count();
     let (before, last) = points.split_at(points.len() - quiet);
     let seconds = |points: &[&SeriesPoint]| points.iter().map(|point| point.seconds).sum::<f64>();
     let silent_s = seconds(last);
