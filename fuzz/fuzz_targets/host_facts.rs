@@ -4,6 +4,9 @@
 use libfuzzer_sys::fuzz_target;
 
 // The readers need nothing but the standard library.
+#[allow(dead_code)]
+#[path = "../../crates/engine/src/control_group.rs"]
+mod control_group;
 #[path = "../../crates/engine/src/kernel_counters.rs"]
 mod kernel_counters;
 #[path = "../../crates/doctor/src/parse.rs"]

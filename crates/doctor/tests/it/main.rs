@@ -8,4 +8,4 @@ mod readers;
 mod remedies;
 
 use polygraph_doctor::parse;
-use polygraph_engine::kernel_counters;
+use polygraph_engine::{control_group, kernel_counters};

@@ -1,6 +1,6 @@
 //! All readers of text, for tests and for the fuzzer.
 
-use crate::{kernel_counters, parse};
+use crate::{control_group, kernel_counters, parse};
 
 /// Runs all readers on a text.
 pub fn all(text: &str) {
@@ -14,6 +14,8 @@ pub fn all(text: &str) {
     parse::list_length(text);
     parse::ports_in_range(text, (10, 60_000));
     parse::chosen(text);
+    control_group::directories(text, "memory");
+    control_group::processor_quotas(|_| Some(text.to_owned()));
     parse::local_addresses(text);
     parse::inet6_addresses(text);
     parse::inet6_local_networks(text);

@@ -17,11 +17,14 @@ fn count(block: &Block) -> f64 {
     [Class::Post, Class::Put].map(|class| block.class(class).size.count()).iter().sum::<u64>() as f64
 }
 
+fn total(side: &SideFacts) -> Option<&Block> {
+    side.total.as_ref().map(|total| &total.block)
+}
+
 pub(super) fn uploads(facts: &RunFacts, found: &mut Findings) {
-    let total = |side: &SideFacts| side.total.as_ref().map(|total| total.block.clone());
     let (Some(client), Some(server)) = (&facts.client, &facts.server) else { return };
     let (Some(robots), Some(servers)) = (total(client), total(server)) else { return };
-    let (sent, arrived) = (count(&robots), count(&servers));
+    let (sent, arrived) = (count(robots), count(servers));
     let lacks_logs = logs::servers(client, server).is_some_and(|(here, planned)| here < planned);
     if sent < LEAST || facts.origin_gone.is_some() || lacks_logs {
         return;

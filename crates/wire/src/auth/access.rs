@@ -193,11 +193,11 @@ impl Access {
     ) -> Option<Result<(), DigestRejection>> {
         // Some clients of proxies name only the path of the absolute target, and others the absolute target of a request that reaches
         // the server with its path (RFC 7616, section 3.4.6).
-        let path = |uri: &str| uri::split(uri.as_bytes()).map(|parts| parts.path.to_owned());
+        let is_path_of = |path: &str, uri: &str| {
+            uri::split(uri.as_bytes()).is_some_and(|parts| parts.path == path.as_bytes())
+        };
         let is_target = |uri: &str| {
-            uri == request.target
-                || path(request.target).is_some_and(|path| path == uri.as_bytes())
-                || path(uri).is_some_and(|path| path == request.target.as_bytes())
+            uri == request.target || is_path_of(uri, request.target) || is_path_of(request.target, uri)
         };
         let answer = DigestResponse::read(answer).filter(|answer| is_target(answer.uri))?;
         let password = self.users.get(answer.user)?;

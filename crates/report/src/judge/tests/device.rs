@@ -1,0 +1,175 @@
+//! Runs whose limit was the device.
+
+use super::*;
+
+#[test]
+fn error_share() {
+    check(
+        &Run { error: Some((20, ErrorKind::BadStatus)), ..Run::default() },
+        VerdictOutcome::Failed,
+        &["errors"],
+    );
+    check(
+        &Run { error: Some((20, ErrorKind::Timeout)), ..Run::default() },
+        VerdictOutcome::Failed,
+        &["errors"],
+    );
+    check(&Run { error: Some((50, ErrorKind::Timeout)), ..Run::default() }, VerdictOutcome::Valid, &[]);
+}
+
+#[test]
+fn error_goal() {
+    let run = Run {
+        error: Some((3, ErrorKind::NoReply)),
+        end: Some(EndReason::ErrorGoal { phase: "meas".into() }),
+        stop_at: Some(12.0),
+        ..Run::default()
+    };
+    check(&run, VerdictOutcome::Failed, &["error goal", "errors", "phase", "(samples)"]);
+}
+
+#[test]
+fn a_device_that_cannot_follow() {
+    check(&Run { capacity: 80.0, ..Run::default() }, VerdictOutcome::Failed, &["following", "growing"]);
+    let limited = Run { capacity: 40.0, open_limit: 500, ..Run::default() };
+    check(&limited, VerdictOutcome::Failed, &["errors"]);
+}
+
+#[test]
+fn wrong_replies() {
+    check(
+        &Run { error: Some((500, ErrorKind::Stale)), ..Run::default() },
+        VerdictOutcome::Failed,
+        &["correctness"],
+    );
+    check(
+        &Run { error: Some((1700, ErrorKind::UncachableHit)), ..Run::default() },
+        VerdictOutcome::Valid,
+        &["(correctness)"],
+    );
+}
+
+#[test]
+fn wrong_content_is_not_allowed_at_all() {
+    use ErrorKind as K;
+    for kind in [K::WrongObject, K::AlteredBody, K::PrivateLeak, K::WrongSize, K::UnacceptableCoding] {
+        // A single transaction of the whole run.
+        let run = Run { error: Some((2500, kind)), ..Run::default() };
+        check_logs(&[run.client(), Run::default().server()], VerdictOutcome::Failed, &["content"]);
+    }
+}
+
+#[test]
+fn hits_that_were_not_offered_are_only_a_warning() {
+    let run = Run { error: Some((100, ErrorKind::FalseHit)), ..Run::default() };
+    check(&run, VerdictOutcome::Valid, &["(correctness)"]);
+}
+
+#[test]
+fn a_device_that_was_still_cold() {
+    // 36 % of the hits are missed at the start of the primary phase, and one percent at its end.
+    let cold = Run { cold: Some(8.0), phases: [4.0, 60.0, 2.0], rate: 200.0, ..Run::default() };
+    check_logs(&[cold.client(), Run::default().server()], VerdictOutcome::Valid, &["(trend)", "(trend)"]);
+    let warm = Run { cold: Some(1.0), ..cold };
+    check_logs(&[warm.client(), Run::default().server()], VerdictOutcome::Valid, &[]);
+}
+
+#[test]
+fn nobody_fails_where_there_is_no_device() {
+    let direct = |run: &Run| {
+        let mut client = run.client();
+        client.log.header.settings.push(("device".into(), "none".into()));
+        verdict(&[client, run.server()])
+    };
+    let (word, _, meaning) = direct(&Run::default());
+    assert_eq!((&*word, &*meaning), ("VALID", "the bench sustained the load; there was no device"));
+    for kind in [ErrorKind::BadStatus, ErrorKind::Timeout, ErrorKind::WrongObject, ErrorKind::Stale] {
+        let (word, _, meaning) = direct(&Run { error: Some((10, kind)), ..Run::default() });
+        assert_eq!(word, "INVALID (server)", "{kind:?}");
+        assert!(!meaning.contains("device"), "{meaning}");
+    }
+    let own_limit = Run { error: Some((10, ErrorKind::TooManyOpen)), ..Run::default() };
+    assert_eq!(direct(&own_limit).0, "INVALID (test)");
+}
+
+/// Robots wait so long that few requests have failed when the phase ends.
+#[test]
+fn a_device_that_falls_silent_did_not_answer() {
+    let dead = |from: f64| Run { silent_from: Some(from), think_s: 3.0, ..Run::default() };
+    let (word, rule, _) = verdict(&dead(30.5).logs());
+    assert_eq!((&*word, rule), ("FAILED (device)", "unanswered"));
+    assert_eq!(verdict(&dead(33.8).logs()).0, "VALID");
+}
+
+#[test]
+fn replies_that_nobody_verified_are_not_valid() {
+    let none = Run { verify: false, ..Run::default() };
+    let (word, rule, meaning) = verdict(&none.logs());
+    assert_eq!(
+        (&*word, rule, &*meaning),
+        ("FAILED (device)", "unverified", "the device delivered replies that robots cannot verify")
+    );
+    let mut tolerant = none.client();
+    tolerant.log.header.settings.push(("accepts foreign messages".into(), "yes".into()));
+    assert_eq!(verdict(&[tolerant, none.server()]).0, "INVALID (test)");
+    for (every, outcome) in [(20, "FAILED (device)"), (50, "VALID")] {
+        let some = Run { unverified: Some(every), ..Run::default() };
+        assert_eq!(verdict(&some.logs()).0, outcome, "one of {every}");
+    }
+}
+
+#[test]
+fn the_headline_tells_what_the_device_did() {
+    for (kind, deed) in [
+        (ErrorKind::BadStatus, "the device answered with errors"),
+        (ErrorKind::UnmarkedRedirect, "the device redirected robots elsewhere"),
+        (ErrorKind::Reset, "the device dropped connections"),
+        (ErrorKind::BadHead, "the device sent broken messages"),
+        (ErrorKind::Timeout, "the device did not sustain the load"),
+        (ErrorKind::ConnectFailed, "the device refused connections"),
+        (ErrorKind::WrongObject, "the device delivered wrong content"),
+        (ErrorKind::Stale, "the device broke the rules of caching"),
+    ] {
+        let run = Run { error: Some((10, kind)), ..Run::default() };
+        assert_eq!(verdict(&run.logs()).2, deed, "{kind:?}");
+    }
+    let dead = Run { error: Some((1, ErrorKind::ConnectFailed)), ..Run::default() };
+    assert_eq!(verdict(&dead.logs()).2, "the device was unreachable");
+}
+
+/// Robots that know less than the servers can find nothing wrong; that must not look like proof.
+#[test]
+fn bytes_that_were_not_compared_are_told() {
+    check(&Run { compare: false, ..Run::default() }, VerdictOutcome::Valid, &["(compared)"]);
+}
+
+/// A hundred requests a second for half a minute, with response times below two seconds.
+#[test]
+fn requests_that_are_never_answered_are_failures_to_be() {
+    let with = |unanswered| Run { unanswered, ..Run::default() };
+    check(&with((80, 200)), VerdictOutcome::Valid, &[]);
+    check(&with((300, 1)), VerdictOutcome::Valid, &[]);
+    check(&with((300, 200)), VerdictOutcome::Failed, &["unanswered"]);
+    // Some that failed are not too many by themselves.
+    let some = Run { error: Some((50, ErrorKind::Timeout)), ..with((200, 200)) };
+    check(&some, VerdictOutcome::Failed, &["unanswered"]);
+    let stopped = Run { stalls: [Some((10.0, 13.0)), None], ..with((300, 200)) };
+    check(&stopped, VerdictOutcome::Invalid, &["(unanswered)", "stalls"]);
+}
+
+#[test]
+fn requests_that_met_closed_connections_are_told() {
+    let with = |sent_again| Run { sent_again, ..Run::default() };
+    check(&with((2, 0)), VerdictOutcome::Valid, &["(sent again)"]);
+    check(&with((2, 2)), VerdictOutcome::Valid, &[]);
+    check(&Run { rate: 300.0, ..with((2, 0)) }, VerdictOutcome::Valid, &[]);
+}
+
+#[test]
+fn connections_that_had_to_be_asked_for_twice_are_told() {
+    let with = |setups: &[f64]| Run { setups: setups.to_vec(), ..Run::default() };
+    check(&with(&[0.001, 0.9]), VerdictOutcome::Valid, &[]);
+    check(&with(&[0.001, 1.03]), VerdictOutcome::Valid, &["(connecting)"]);
+    // A network with this delay is no queue.
+    check(&with(&[0.6, 1.03]), VerdictOutcome::Valid, &[]);
+}
