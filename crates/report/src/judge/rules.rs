@@ -117,10 +117,11 @@ fn table() -> Vec<Rule> {
         "stalls",
         format!(
             "a process on either side stalled for more than {} s at a stretch, or for more than {} and {} s in \
-             total, in the primary phase or in the phase in which the run ended as failed (shorter stalls: warning)",
+             total, or for more than {}, in the primary phase or in the phase in which the run ended as failed (shorter stalls: warning)",
             stalls::LONGEST_S,
             percent(stalls::SHARE_MAX),
-            stalls::LEAST_S
+            stalls::LEAST_S,
+            percent(stalls::SHORT_SHARE_MAX)
         ),
         Invalid,
         stalls::stalls,

@@ -10,8 +10,10 @@ use crate::facts::{PhaseFacts, ProcessFacts, RunFacts, SideFacts};
 pub(super) const LONGEST_S: f64 = 1.0;
 /// Largest share of the judged time for which a process may be stalled in total.
 pub(super) const SHARE_MAX: f64 = 0.02;
-/// Total stall time, in seconds, that is always allowed.
+/// Total stall time, in seconds, that is allowed in a short run,
 pub(super) const LEAST_S: f64 = 0.5;
+/// unless it is a larger share of the judged time: even a short run must not be one that a process of the bench slept through.
+pub(super) const SHORT_SHARE_MAX: f64 = 0.05;
 /// Stalls with a total of less than this many seconds, or of less than this share of the judged time, cause no warning.
 const TOLD_S: f64 = 0.25;
 const TOLD_SHARE: f64 = 0.005;
@@ -44,7 +46,8 @@ impl StallSums {
 
     /// Whether the stalls invalidate figures that cover `whole_s` seconds.
     fn is_too_long(&self, whole_s: f64) -> bool {
-        self.longest_s > LONGEST_S || self.sum_s > LEAST_S.max(SHARE_MAX * whole_s)
+        self.longest_s > LONGEST_S
+            || self.sum_s > LEAST_S.clamp(SHARE_MAX * whole_s, SHORT_SHARE_MAX * whole_s)
     }
 }
 
@@ -123,5 +126,17 @@ mod tests {
         assert_eq!(worst([once, often].into_iter(), 1200.0).map(|still| still.at_s), Some(5.0));
         // Of 50 s they are 1 s, so both do, and the larger sum is reported.
         assert_eq!(worst([once, often].into_iter(), 50.0).map(|still| still.at_s), Some(7.0));
+    }
+
+    #[test]
+    fn short_runs_may_stand_still_for_a_larger_share() {
+        let still = |sum_s| StallSums { sum_s, longest_s: 0.1, at_s: 5.0 };
+        // 5 % of a run of 5 s, half a second of one of 20 s, and 2 % of one of a minute.
+        for (whole_s, most_s) in [(5.0, 0.25), (20.0, 0.5), (60.0, 1.2)] {
+            assert!(
+                !still(most_s - 0.01).is_too_long(whole_s) && still(most_s + 0.01).is_too_long(whole_s),
+                "{whole_s} s"
+            );
+        }
     }
 }

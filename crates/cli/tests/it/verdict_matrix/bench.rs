@@ -188,6 +188,18 @@ pub fn signals() -> Vec<Row> {
         ),
         Row::new(
             group,
+            "the server is suspended for 5.5 % of the measured time",
+            Want::invalid("server", "stalls").code(0),
+            |sandbox| measure(sandbox, Victim::Server, Signal::STOP, true, Some(Duration::from_millis(440))),
+        ),
+        Row::new(
+            group,
+            "the client is suspended for 5.5 % of the measured time",
+            Want::invalid("client", "stalls").code(0),
+            |sandbox| measure(sandbox, Victim::Client, Signal::STOP, true, Some(Duration::from_millis(440))),
+        ),
+        Row::new(
+            group,
             "the server runs for half of the time, in slices of 60 ms",
             Want::invalid("server", "stalls").code(0),
             |sandbox| measure_slices(sandbox, Victim::Server),
