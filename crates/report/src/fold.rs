@@ -31,7 +31,7 @@ pub enum FoldError {
 pub fn fold<S: LogSource>(logs: &[S]) -> Result<RunFacts, FoldError> {
     let start_unix_ns = start_of(logs).ok_or(FoldError::NoLogs)?;
     let end_s = |log: &S| {
-        let behind_ns = log.header().start_unix_ns - start_unix_ns;
+        let behind_ns = log.header().start_unix_ns.saturating_sub(start_unix_ns);
         (behind_ns + log.extent_ns()) as f64 * 1e-9
     };
     let window_s = series::window_s(logs.iter().map(end_s).fold(0.0, f64::max));
@@ -66,9 +66,12 @@ pub fn fold<S: LogSource>(logs: &[S]) -> Result<RunFacts, FoldError> {
     Ok(facts)
 }
 
-/// When the first process started, in nanoseconds since 1970.
+/// When the first process started, in nanoseconds since 1970. One that left no statistics may have waited for long.
 fn start_of<S: LogSource>(logs: &[S]) -> Option<u64> {
-    logs.iter().map(|log| log.header().start_unix_ns).min()
+    let starts = |all: bool| {
+        logs.iter().filter(move |log| all || log.extent_ns() > 0).map(|log| log.header().start_unix_ns)
+    };
+    starts(false).min().or(starts(true).min())
 }
 
 /// Folds logs one after the other, phase by phase, without series and verdict. `each` sees all records with the number

@@ -2,6 +2,9 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use polygraph_stats::{Header, LogWriter, Record};
 
 use crate::{Failure, Notice, Notify};
 
@@ -20,11 +23,12 @@ pub fn check_writable(path: Option<&Path>) -> Result<(), Failure> {
 }
 
 /// Creates a log before anything else happens, and renames an older log of the same name to `<name>.old`. A server
-/// opens its log only with the first request, which is too late to find out that it cannot be written.
+/// opens its log only with the first request, which is too late to find out that it cannot be written. Until then, the log has
+/// this header, so that it tells whose it is, should the process be killed before.
 ///
 /// # Errors
 /// If the log cannot be written.
-pub fn prepare(path: Option<&Path>, notify: Notify) -> Result<(), Failure> {
+pub fn prepare(path: Option<&Path>, header: &Header, notify: Notify) -> Result<(), Failure> {
     let Some(path) = path else { return Ok(()) };
     if path.metadata().is_ok_and(|file| file.is_file() && file.len() > 0) {
         let mut kept = path.as_os_str().to_owned();
@@ -33,15 +37,18 @@ pub fn prepare(path: Option<&Path>, notify: Notify) -> Result<(), Failure> {
             notify(Notice::Note(format!("renamed the existing {} to {}", path.display(), kept.display())));
         }
     }
-    open(path).map(drop)
+    let start_unix_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64);
+    let header = Record::Header(Box::new(Header { start_unix_ns, ..header.clone() }));
+    let written = LogWriter::new(open(path)?).and_then(|mut log| log.write(&header));
+    written.map_err(|e| cannot_write(path, &e))
 }
 
 fn open(path: &Path) -> Result<File, Failure> {
-    File::options()
-        .create(true)
-        .append(true)
-        .open(path)
-        .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write the log {}: {e}", path.display())))
+    File::options().create(true).append(true).open(path).map_err(|e| cannot_write(path, &e))
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::setup(anyhow::anyhow!("cannot write the log {}: {error}", path.display()))
 }
 
 /// The directory of a log; the working directory without one.

@@ -120,8 +120,8 @@ pub fn run(args: Args) -> Done {
     let mut live = args.live.start()?;
     preflight::check(&test, check, notify)?;
     // A client that cannot start leaves existing logs alone.
-    log_file::prepare(args.log.as_deref(), notify)?;
-    log_file::prepare(args.sample_log.as_deref(), notify)?;
+    log_file::prepare(args.log.as_deref(), &client.header, notify)?;
+    log_file::prepare(args.sample_log.as_deref(), &client.header, notify)?;
     settings.announce_engine(notify);
     let job = RunSetup {
         schedule: test.schedule.clone(),

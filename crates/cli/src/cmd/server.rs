@@ -81,11 +81,11 @@ pub fn run(args: Args) -> Done {
     let load = host_check::of_server(&test, layout);
     host_check::check(&load, log_file::directory(args.log.as_deref()), notify)?;
     let mut live = args.live.start()?;
-    log_file::prepare(args.log.as_deref(), notify)?;
-    log_file::prepare(args.sample_log.as_deref(), notify)?;
-    settings.announce_engine(notify);
     let addresses: Vec<SocketAddr> = reserved.iter().map(ReservedAddress::address).collect();
     let mut server = jobs::server_job(&test, &settings, args.tolerance.into(), reserved, layout);
+    log_file::prepare(args.log.as_deref(), &server.header, notify)?;
+    log_file::prepare(args.sample_log.as_deref(), &server.header, notify)?;
+    settings.announce_engine(notify);
     server.log.clone_from(&args.log);
     server.sample_log.clone_from(&args.sample_log);
     let job = RunSetup {

@@ -79,6 +79,15 @@ impl Sandbox {
         std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
     }
 
+    /// Waits until this file has content.
+    pub fn wait_for_file(&self, name: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.path().join(name).metadata().is_ok_and(|file| file.len() > 0) {
+            assert!(Instant::now() < deadline, "{name} is empty");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Runs `polygraph` with these words to its end.
     pub fn polygraph(&self, words: &str) -> Done {
         self.start(words).finish()

@@ -200,6 +200,24 @@ pub fn signals() -> Vec<Row> {
         ),
         Row::new(
             group,
+            "the server is killed before the first request",
+            Want::invalid("server", "interrupted").code(0),
+            |sandbox| {
+                let mut server = sandbox.start("server --listen 127.0.0.1:0 --log srv.log --loops 1");
+                let origin = server.port("listening at");
+                server.signal(Signal::KILL);
+                server.finish();
+                let mut device = sandbox.start("proxy --port 0 --loops 1");
+                let done = sandbox.polygraph(&format!(
+                    "client --origin 127.0.0.1:{origin} --proxy 127.0.0.1:{} --req_rate 150/sec --robots 10 --preflight no \
+                     --goal 3s --log clt.log --loops 1",
+                    device.port("proxy at")
+                ));
+                Got::of_logs(sandbox, "clt.log srv.log", &done)
+            },
+        ),
+        Row::new(
+            group,
             "the server runs for half of the time, in slices of 60 ms",
             Want::invalid("server", "stalls").code(0),
             |sandbox| measure_slices(sandbox, Victim::Server),

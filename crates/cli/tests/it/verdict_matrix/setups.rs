@@ -1,5 +1,7 @@
 //! Workloads that ask much of a device, and several processes that were not started to fit each other.
 
+use rustix::process::Signal;
+
 use crate::sandbox::{Running, Sandbox, free_port};
 
 use super::bench::SHORT;
@@ -53,8 +55,7 @@ pub fn workloads() -> Vec<Row> {
     let uploads = workload("", "req_methods = [ \"PUT\": 20%, \"GET\" ]; upload_contents = [ C ];", MEASURE);
     vec![
         Row::new("a run", "servers demand Digest behind a proxy", Want::VALID, move |sandbox| {
-            let mut proxy = sandbox.start("proxy --port 0 --loops 1");
-            run(sandbox, &digest, &format!("--proxy 127.0.0.1:{}", proxy.port("proxy at")))
+            proxied(sandbox, &digest)
         }),
         Row::new("a run", "robots rest between sessions", Want::VALID, move |sandbox| {
             run(sandbox, &sessions, "--no_proxy")
@@ -63,10 +64,7 @@ pub fn workloads() -> Vec<Row> {
             "a run",
             "robots wait for connections that thinking servers occupy",
             Want::invalid("test", "following"),
-            move |sandbox| {
-                let mut proxy = sandbox.start("proxy --port 0 --loops 1");
-                run(sandbox, &crowded, &format!("--proxy 127.0.0.1:{}", proxy.port("proxy at")))
-            },
+            move |sandbox| proxied(sandbox, &crowded),
         ),
         Row::new(
             "a run",
@@ -129,8 +127,9 @@ fn together(sandbox: &Sandbox, server: &str, clients: [&str; 2], at_once: bool) 
         let words = words.replace("OTHER", &format!("127.0.0.1:{other}"));
         let words = words.replace("PROXY", &format!("127.0.0.1:{proxy}"));
         format!(
-            "client --req_rate 100/sec --robots 10 --rep_sz exp:2KB --preflight no --loops 1 --goal 3s --cool_phase none \
-             --log clt{number}.log {words}"
+            "client --req_rate 100/sec --robots 10 --rep_sz exp:2KB --preflight no --loops 1 --cool_phase none \
+             --log clt{number}.log {words} {}",
+            if words.contains("--goal") { "" } else { "--goal 3s" }
         )
     };
     let mut first = Some(sandbox.start(&words(1, clients[0])));
@@ -162,9 +161,37 @@ pub fn processes() -> Vec<Row> {
         }),
         Row::new(
             group,
+            "one has a shorter `--goal`",
+            Want::invalid("test", "mixed").code(0),
+            move |sandbox| {
+                let clients = ["--origin ORIGIN --proxy PROXY", "--origin ORIGIN --proxy PROXY --goal 6s"];
+                together(sandbox, server, clients, true)
+            },
+        ),
+        Row::new(
+            group,
             "one after the other, as if they were one run",
             Want::invalid("test", "mixed").code(0),
             move |sandbox| together(sandbox, server, ["--origin ORIGIN --proxy PROXY"; 2], false),
+        ),
+        Row::new(
+            "two commands",
+            "the client is killed before its first request",
+            Want::invalid("client", "interrupted").code(super::KILLED),
+            |sandbox| {
+                sandbox
+                    .write("test.pg", &workload("", "", MEASURE).replace("PORT", &free_port().to_string()));
+                let mut server = sandbox.start("server --config test.pg --log srv.log --loops 1");
+                server.wait_for("listening at");
+                let client = sandbox.start(
+                    "client --config test.pg --start_at 2099-01-01T00:00:00Z --preflight no --log clt.log --loops 1",
+                );
+                sandbox.wait_for_file("clt.log");
+                client.signal(Signal::KILL);
+                let done = client.finish();
+                server.stop();
+                Got::of_logs(sandbox, "clt.log srv.log", &done)
+            },
         ),
         Row::new(
             "two commands",

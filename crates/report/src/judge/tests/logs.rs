@@ -260,3 +260,21 @@ fn sides_that_disagree_about_contents_say_nothing_about_the_device() {
     }
     check_logs(&agreed, VerdictOutcome::Failed, &["content"]);
 }
+
+/// The log of a process that was killed before it counted anything has a header.
+#[test]
+fn processes_killed_at_the_start_are_named() {
+    let only_header = |mut log: crate::Log| {
+        log.log.records.clear();
+        log.log.header.start_unix_ns -= 3_600_000_000_000;
+        log.log.missing.push("the log was not closed".to_owned());
+        log
+    };
+    let dead = Run { error: Some((1, ErrorKind::BadStatus)), ..Run::default() };
+    let logs = [dead.client(), only_header(Run::default().server())];
+    assert_eq!(verdict(&logs).0, "INVALID (server)");
+    let facts = fold(&logs).unwrap();
+    assert_eq!(facts.headline.unwrap().begin_s, 4.0, "the run began with the robots");
+    let logs = [only_header(Run::default().client()), Run::default().server()];
+    assert_eq!(verdict(&logs).0, "INVALID (client)");
+}
