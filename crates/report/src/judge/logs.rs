@@ -241,7 +241,7 @@ impl Findings {
 
 /// Mostly a warning, because clocks of hosts may differ and servers may have started long before.
 pub(super) fn mixed(facts: &RunFacts, found: &mut Findings) {
-    if let Some(text) = clients_apart(facts) {
+    if let Some(text) = clients_apart(facts).or_else(|| goals_apart(facts)) {
         found.invalid(MIXED, LimitingParty::Test, text);
         return;
     }
@@ -311,6 +311,30 @@ fn clients_apart(facts: &RunFacts) -> Option<String> {
             ended_first.log, began_last.log
         )
     })
+}
+
+/// Whether clients have other plans for the length of a primary phase than others: in its last part, some robots were missing.
+fn goals_apart(facts: &RunFacts) -> Option<String> {
+    let goals = |process: &'_ ProcessFacts| -> Vec<(String, Option<f64>)> {
+        let primary = process.header.phases.iter().filter(|phase| phase.primary);
+        primary.map(|phase| (phase.name.clone(), phase.duration_s)).collect()
+    };
+    let text = |process: &ProcessFacts| {
+        let phases = goals(process);
+        let text = |(name, duration_s): &(String, Option<f64>)| match duration_s {
+            Some(duration_s) => format!("{name} for {duration_s} s"),
+            None => format!("{name} without a time"),
+        };
+        format!("{} ({})", phases.iter().map(text).collect::<Vec<_>>().join(", "), process.log)
+    };
+    let clients = &facts.client.as_ref()?.processes;
+    let (first, other) = clients.iter().zip(clients.iter().skip(1)).find(|(a, b)| goals(a) != goals(b))?;
+    Some(format!(
+        "clients measured for different times, so that the load was not the same throughout: {} and {}; start all with the same --goal and \
+         phases",
+        text(first),
+        text(other)
+    ))
 }
 
 fn primary(facts: &RunFacts) -> impl Iterator<Item = &PhaseFacts> {

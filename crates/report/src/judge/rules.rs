@@ -78,7 +78,7 @@ fn table() -> Vec<Rule> {
     add(
         logs::MIXED,
         format!(
-            "the logs do not come from one run: a client had ended before another one started; workloads or versions of the program \
+            "the logs do not come from one run: a client had ended before another one started, or clients have different plans for the length of a primary phase; workloads or versions of the program \
              differ, or processes started more than {} s apart (warning)",
             logs::STARTS_APART_S
         ),

@@ -261,6 +261,14 @@ fn sides_that_disagree_about_contents_say_nothing_about_the_device() {
     check_logs(&agreed, VerdictOutcome::Failed, &["content"]);
 }
 
+#[test]
+fn clients_measure_for_the_same_time() {
+    let shorter = Run { phases: [4.0, 20.0, 2.0], seed: 2, ..Run::default() };
+    let logs = [Run::default().client(), shorter.client(), Run::default().server()];
+    let (word, rule, _) = verdict(&logs);
+    assert_eq!((&*word, rule), ("INVALID (test)", "mixed"));
+}
+
 /// The log of a process that was killed before it counted anything has a header.
 #[test]
 fn processes_killed_at_the_start_are_named() {
