@@ -23,6 +23,7 @@ mod blame;
 mod chance;
 mod contents;
 mod explained;
+mod foreign;
 mod generator;
 mod logs;
 mod outside;
@@ -170,7 +171,7 @@ impl VerdictFinding {
             (_, logs::MIXED, _) => 0,
             (_, rule, Some(LimitingParty::Test)) if rule != contents::CONTENTS => 6,
             (_, "interrupted" | "origin" | "stalls" | throttled::THROTTLED, _) => 1,
-            (_, "names" | "network" | "resources" | accepting::REFUSED, _) => 2,
+            (_, "names" | "network" | foreign::FOREIGN | "resources" | accepting::REFUSED, _) => 2,
             (_, "gaps" | "saturated" | "clock" | accepting::LISTEN_QUEUE, _) => 3,
             _ => 4,
         }

@@ -30,6 +30,9 @@ pub struct Remembered {
 /// Counts a transaction that starts at `now`, and gives it a handle.
 pub fn start<L: Link>(cx: RobotContext<'_, L>, request: &mut Request, now: Nanos) {
     request.ticket = cx.recorder.begin(now);
+    if request.foreign.is_some() {
+        cx.recorder.with(|block| block.foreign.started += 1);
+    }
     if request.cause == Cause::Direct {
         cx.recorder.with(|block| {
             block.late_us.record(now.saturating_sub(request.due).as_micros());
@@ -141,6 +144,9 @@ pub fn failure<L: Link>(
     let violation = &failure.violation;
     if violation.kind == ErrorKind::StreamReset {
         cx.recorder.with(|block| block.streams.resets += 1);
+    }
+    if request.foreign.is_some() {
+        cx.recorder.with(|block| block.foreign.failed.count(violation.kind));
     }
     show_messages(cx, request, Some(&violation.detail), failure.capture.as_deref());
     let reply = failure.reply.as_deref();

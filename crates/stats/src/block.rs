@@ -11,6 +11,7 @@ use crate::counts::{
 };
 use crate::error::{ErrorCounts, ErrorKind};
 use crate::fold::{Fold, fold_fields};
+use crate::foreign::ForeignStats;
 use crate::histogram::{CoarseHistogram, Histogram};
 use crate::http_version::HttpVersion;
 use crate::kerberos::KerberosStats;
@@ -203,7 +204,9 @@ pub struct Block {
     pub socks: SocksStats,
     /// Exchanges with a KDC.
     pub kerberos: KerberosStats,
-    /// Requests without an answer at the end.
+    /// Transactions with servers outside of the test.
+    pub foreign: ForeignStats,
+    /// Requests without an answer at the end. Those for foreign servers are not among them.
     pub unanswered: Unanswered,
 }
 
@@ -212,7 +215,7 @@ fold_fields! {
         classes, offered_hits, offered_misses, missed, hit_since_transfer_ms, miss_since_transfer_ms, false_hits, kinds, request_kinds,
         unusual_status, other_replies, custom, auth_steps, authenticated, compounds, latency, range_gen, oid_gen,
         embedded, unique, ordinals, pages, req_size, errors, verified, retried, reused, late_us, think_us, skipped_launches, conn_setup_us, slow_setups,
-        conn_ttl_us, conn_uses, closes, pipeline_depth, cookies, dns, continue_us, validations, versions, streams, reads, writes, tls, socks, kerberos;
+        conn_ttl_us, conn_uses, closes, pipeline_depth, cookies, dns, continue_us, validations, versions, streams, reads, writes, tls, socks, kerberos, foreign;
         xacts, waiting, conns, established, idle, populus, unanswered
     }
 }
@@ -415,6 +418,11 @@ impl Block {
     /// Number of transactions that failed.
     pub fn failed_count(&self) -> u64 {
         self.errors.sum(ErrorKind::fails)
+    }
+
+    /// Number of successful transactions with servers outside of the test.
+    pub fn foreign_count(&self) -> u64 {
+        self.kinds.first().map_or(0, |foreign| foreign.replies.size.count())
     }
 
     /// Number of errors that were only noted.

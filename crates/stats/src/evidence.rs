@@ -20,6 +20,8 @@ pub mod fact {
     pub const PEER: &str = "peer";
     /// The server that generated the reply (`X-Target`).
     pub const SERVER: &str = "server";
+    /// The host of a foreign URL, which is none of the servers of the test.
+    pub const FOREIGN_SERVER: &str = "foreign server";
     /// The expected value.
     pub const EXPECTED: &str = "expected";
     /// The actual value.

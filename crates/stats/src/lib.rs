@@ -26,6 +26,7 @@ pub mod dump;
 pub mod error;
 pub mod evidence;
 mod fold;
+pub mod foreign;
 pub mod histogram;
 pub mod http_version;
 pub mod in_flight;

@@ -1,13 +1,16 @@
 //! Who is to blame for a failed transaction.
 
-use polygraph_stats::ErrorKind;
 use polygraph_stats::error::Nature;
+use polygraph_stats::{Block, ErrorKind};
 
 use crate::figures::error_count;
 use crate::scope::Scope;
 
 /// Largest share of transactions that may fail in the primary phase (the rule of the 1999 bake-off).
 pub(crate) const ERRORS_MAX: f64 = 0.03;
+
+/// So many failures that do not decide are worth a warning.
+pub(super) const WARNED_LEAST: f64 = 10.0;
 
 /// Who is to blame for a failed transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,13 +25,22 @@ pub(super) enum Blame {
     Tickets,
     /// The network.
     Network,
+    /// A server outside of the test, or the device before it: nobody knows what that server sent.
+    Foreign,
     /// The bench.
     Bench,
 }
 
 impl Blame {
-    const ALL: [Blame; 6] =
-        [Blame::Device, Blame::Slow, Blame::Names, Blame::Tickets, Blame::Network, Blame::Bench];
+    const ALL: [Blame; 7] = [
+        Blame::Device,
+        Blame::Slow,
+        Blame::Names,
+        Blame::Tickets,
+        Blame::Network,
+        Blame::Foreign,
+        Blame::Bench,
+    ];
 }
 
 fn blame(kind: ErrorKind) -> Blame {
@@ -44,13 +56,23 @@ fn blame(kind: ErrorKind) -> Blame {
 
 /// Failed transactions by who is to blame.
 pub(super) fn failed_by(scope: &Scope, who: Blame) -> f64 {
-    failing(scope).filter(|(kind, _)| blame(*kind) == who).map(|(_, count)| count).sum()
+    failing(scope).filter(|failed| failed.who == who).map(|failed| failed.count).sum()
+}
+
+/// Ended transactions with servers of the test, of which failures are evidence about the device.
+pub(super) fn ended(scope: &Scope) -> f64 {
+    scope.ended_count() as f64 - ended_foreign(&scope.block)
+}
+
+/// Ended transactions with servers outside of the test.
+pub(super) fn ended_foreign(block: &Block) -> f64 {
+    (block.foreign_count() + block.foreign.failed.sum(ErrorKind::fails)) as f64
 }
 
 /// Failures of other kinds than this one for which the device is to blame because of what it sent.
 pub(super) fn failed_otherwise(scope: &Scope, than: ErrorKind) -> f64 {
-    let others = failing(scope).filter(|(kind, _)| *kind != than && blame(*kind) == Blame::Device);
-    others.map(|(_, count)| count).sum()
+    let others = failing(scope).filter(|failed| failed.kind != than && failed.who == Blame::Device);
+    others.map(|failed| failed.count).sum()
 }
 
 /// Who is to blame for most of the failed transactions; `None` if none failed.
@@ -60,15 +82,42 @@ pub(super) fn most_to_blame(scope: &Scope) -> Option<Blame> {
     most.filter(|(_, count)| *count > 0.0).map(|(who, _)| who)
 }
 
-fn failing(scope: &Scope) -> impl Iterator<Item = (ErrorKind, f64)> + '_ {
-    ErrorKind::all().filter(|kind| kind.fails()).map(|kind| (kind, error_count(&scope.block, kind)))
+/// Transactions that failed in the same way.
+struct Failures {
+    kind: ErrorKind,
+    who: Blame,
+    count: f64,
+}
+
+fn failing(scope: &Scope) -> impl Iterator<Item = Failures> + '_ {
+    ErrorKind::all().filter(|kind| kind.fails()).flat_map(|kind| {
+        let (all, who) = (error_count(&scope.block, kind), blame(kind));
+        let foreign = match who {
+            Blame::Device | Blame::Slow => scope.block.foreign.failed[kind] as f64,
+            _ => 0.0,
+        };
+        let own = Failures { kind, who, count: all - foreign };
+        [own, Failures { kind, who: Blame::Foreign, count: foreign }]
+    })
+}
+
+/// Failures of this kind with servers of the test.
+pub(super) fn failed_with(scope: &Scope, kind: ErrorKind) -> f64 {
+    failing(scope)
+        .filter(|failed| failed.kind == kind && failed.who != Blame::Foreign)
+        .map(|failed| failed.count)
+        .sum()
 }
 
 /// The most frequent failure for which a device is responsible; `None` if there is none.
 pub(super) fn most(scope: &Scope) -> Option<ErrorKind> {
-    let blamed = failing(scope).filter(|(kind, _)| matches!(blame(*kind), Blame::Device | Blame::Slow));
-    let most = blamed.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, count)| *count > 0.0);
-    most.map(|(kind, _)| kind)
+    most_of(scope, &[Blame::Device, Blame::Slow])
+}
+
+/// The most frequent failure for which one of these is to blame; `None` if there is none.
+pub(super) fn most_of(scope: &Scope, whom: &[Blame]) -> Option<ErrorKind> {
+    let blamed = failing(scope).filter(|failed| whom.contains(&failed.who) && failed.count > 0.0);
+    blamed.max_by(|a, b| a.count.total_cmp(&b.count)).map(|failed| failed.kind)
 }
 
 /// What the device did to cause these failures, in a few words that follow `the device`.

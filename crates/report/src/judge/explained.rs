@@ -25,7 +25,7 @@ pub(super) fn explained(facts: &RunFacts, scope: &Scope, phases: &str) -> Option
     use LimitingParty::{Server, Test};
     let kind = blame::most(scope)?;
     // What else the device sent is evidence against it.
-    if blame::failed_otherwise(scope, kind) > ERRORS_MAX * scope.ended_count() as f64 {
+    if blame::failed_otherwise(scope, kind) > ERRORS_MAX * blame::ended(scope) {
         return None;
     }
     match kind {
@@ -91,8 +91,8 @@ fn think_times_outlive(facts: &RunFacts, scope: &Scope) -> Option<String> {
     let ended = |block: &Block| (block.ok_count() + block.failed_count()) as f64;
     let of_all = scope.ended_count() as f64 / ended(&facts.client.as_ref()?.total.as_ref()?.block);
     let doomed = longer * think_us.count() as f64 * of_all;
-    let failed = error_count(&scope.block, ErrorKind::Timeout);
-    (failed - doomed <= ERRORS_MAX * scope.ended_count() as f64).then(|| {
+    let failed = blame::failed_with(scope, ErrorKind::Timeout);
+    (failed - doomed <= ERRORS_MAX * blame::ended(scope)).then(|| {
         format!(
             ": robots wait for {lifetime_s} s, and {:.0} % of the servers' think times are longer",
             100.0 * longer

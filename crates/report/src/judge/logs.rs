@@ -207,7 +207,7 @@ fn is_device_or_server(client: &SideFacts, gateway: &[u16]) -> bool {
     let blamed = failed_by(total, Blame::Device) + failed_by(total, Blame::Slow);
     let named = client.processes.iter().all(|process| process.names_device());
     let refused = blame::most(total) == Some(ErrorKind::ConnectFailed);
-    blamed > ERRORS_MAX * total.ended_count() as f64
+    blamed > ERRORS_MAX * blame::ended(total)
         && (total.block.ok_count() == 0 || 2.0 * gateway_errors(total, gateway) > blamed || !named)
         && !(named && refused)
 }

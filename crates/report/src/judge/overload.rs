@@ -4,7 +4,7 @@ use polygraph_stats::{Block, Class, ErrorKind};
 
 use super::chance::{allowance, batches};
 use super::explained::{explained, occupied};
-use super::{Findings, LimitingParty};
+use super::{Findings, LimitingParty, foreign};
 use crate::facts::{PhaseFacts, RunFacts};
 use crate::figures::error_count;
 use crate::scope::Scope;
@@ -112,7 +112,7 @@ pub(super) fn following(facts: &RunFacts, found: &mut Findings) {
                 phase.name,
                 100.0 * (begun - ended) / begun
             );
-            match phase.scope.as_ref().and_then(|scope| limited(facts, scope, &phase.name)) {
+            match phase.scope.as_ref().and_then(|scope| limited(facts, scope, &phase.name, gap)) {
                 Some((party, why)) => found.invalid("following", party, format!("{text}{why}")),
                 None => found.add_slow_device("following", text),
             }
@@ -121,8 +121,10 @@ pub(super) fn following(facts: &RunFacts, found: &mut Findings) {
 }
 
 /// Why transactions had to wait, if the bench explains it: robots may not open more connections, or other failures that it explains.
-fn limited(facts: &RunFacts, scope: &Scope, phase: &str) -> Option<(LimitingParty, String)> {
-    explained(facts, scope, phase).or_else(|| Some((LimitingParty::Test, occupied(facts, phase)?)))
+/// So many more transactions than before had not ended.
+fn limited(facts: &RunFacts, scope: &Scope, phase: &str, more: f64) -> Option<(LimitingParty, String)> {
+    let by_robots = || Some((LimitingParty::Test, occupied(facts, phase)?));
+    explained(facts, scope, phase).or_else(by_robots).or_else(|| foreign::piled_up(facts, scope, more))
 }
 
 /// The primary phases that were measured, with their start and end. Between them, the load may be any other.
@@ -198,7 +200,10 @@ pub(super) fn growing(facts: &RunFacts, found: &mut Findings) {
                 "concurrent transactions grew throughout phase {}, from {:.0} to {level:.0}",
                 phase.name, levels[0]
             );
-            found.add_slow_device("growing", text);
+            match phase.scope.as_ref().and_then(|scope| foreign::piled_up(facts, scope, grown)) {
+                Some((party, why)) => found.invalid("growing", party, format!("{text}{why}")),
+                None => found.add_slow_device("growing", text),
+            }
         }
     }
 }

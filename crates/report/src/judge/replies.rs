@@ -5,20 +5,18 @@ use polygraph_stats::{EndReason, ErrorKind, Side};
 
 use super::blame::{self, Blame, ERRORS_MAX, failed_by, most_to_blame};
 use super::explained::explained;
-use super::{Findings, LimitingParty};
+use super::{Findings, LimitingParty, foreign};
 use crate::facts::{PhaseFacts, RunFacts};
 use crate::scope::Scope;
 use crate::{correctness, text};
 
-/// So many failures in another phase than the primary one are worth a warning.
-const WARNED_LEAST: f64 = 10.0;
 /// Largest share of wrong replies in the primary phase.
 pub(super) const WRONG_MAX: f64 = 0.001;
 
 pub(super) fn errors(facts: &RunFacts, found: &mut Findings) {
     let Some(headline) = &facts.headline else { return };
     let text = |phase: &str, scope: &Scope, blamed: f64| {
-        let ended = scope.ended_count() as f64;
+        let ended = blame::ended(scope);
         format!(
             "{:.2} % of the transactions failed in phase {} ({blamed:.0} of {ended:.0}); the limit is {:.0} %",
             100.0 * blamed / ended,
@@ -28,12 +26,12 @@ pub(super) fn errors(facts: &RunFacts, found: &mut Findings) {
     };
     let too_many = |scope: &Scope| {
         let blamed = failed_by(scope, Blame::Device) + failed_by(scope, Blame::Slow);
-        Some(blamed).filter(|&blamed| blamed > ERRORS_MAX * scope.ended_count() as f64)
+        Some(blamed).filter(|&blamed| blamed > ERRORS_MAX * blame::ended(scope))
     };
     let evidence = headline.evidence();
     if let Some(blamed) = too_many(evidence) {
         let (text, deed) = (text(&headline.phase, evidence, blamed), blame::deed(evidence));
-        let said = failed_by(evidence, Blame::Device) > ERRORS_MAX * evidence.ended_count() as f64;
+        let said = failed_by(evidence, Blame::Device) > ERRORS_MAX * blame::ended(evidence);
         match explained(facts, evidence, &headline.phase) {
             Some((party, why)) => found.invalid("errors", party, format!("{text}{why}")),
             None if said => found.failed_as("errors", deed, text),
@@ -52,7 +50,7 @@ pub(super) fn errors(facts: &RunFacts, found: &mut Findings) {
         let headline: Vec<&str> = headline.phase.split('|').collect();
         let others = facts.main_side().phases.iter().filter(|phase| !headline.contains(&phase.name.as_str()));
         for (phase, scope) in others.filter_map(|phase| Some((phase, phase.evidence()?))) {
-            if let Some(blamed) = too_many(scope).filter(|&blamed| blamed >= WARNED_LEAST) {
+            if let Some(blamed) = too_many(scope).filter(|&blamed| blamed >= blame::WARNED_LEAST) {
                 found.warn("errors", text(&phase.name, scope, blamed));
             }
         }
@@ -68,13 +66,16 @@ pub(super) fn error_goal(facts: &RunFacts, found: &mut Findings) {
         let all = phase.and_then(|phase| phase.scope.as_ref());
         let evidence = phase.and_then(PhaseFacts::evidence);
         let own = evidence.zip(phase).and_then(|(scope, phase)| explained(facts, scope, &phase.name));
-        let share =
-            |who| evidence.map_or(0.0, |scope| failed_by(scope, who) / (scope.ended_count() as f64).max(1.0));
+        let share = |who| evidence.map_or(0.0, |scope| failed_by(scope, who) / blame::ended(scope).max(1.0));
         let deed = evidence.map_or(blame::OVERLOADED, blame::deed);
         match all.and_then(most_to_blame) {
             Some(Blame::Names) => found.invalid("error goal", LimitingParty::NameServer, text),
             Some(Blame::Tickets) => found.invalid("error goal", LimitingParty::Kdc, text),
             Some(Blame::Network) => found.invalid("error goal", LimitingParty::Network, text),
+            Some(Blame::Foreign) => {
+                let text = format!("{text}, most of them with {}", foreign::servers(facts));
+                found.invalid("error goal", LimitingParty::ForeignServer, text);
+            }
             Some(Blame::Bench) => {
                 let text = format!("{text}, most of them because of the local system");
                 found.invalid("error goal", LimitingParty::Host, text);
@@ -113,7 +114,7 @@ pub(super) fn correctness(facts: &RunFacts, found: &mut Findings) {
     for (evidence, scope) in scopes.into_iter().chain(server.map(|total| (total, total))) {
         let ended = scope.ended_count() as f64;
         // Foreign servers may redirect to any place.
-        let ours_only = scope.block.kinds.first().is_none_or(|foreign| foreign.replies.size.count() == 0);
+        let ours_only = scope.block.foreign_count() == 0;
         let wrong = |kind: ErrorKind| match kind {
             ErrorKind::BadLocation => ours_only,
             _ => kind.concerns_correctness() && kind.nature() != Nature::Content,

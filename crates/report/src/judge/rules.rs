@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 use polygraph_stats::block::SLOW_SETUP;
 
 use super::{
-    FindingSeverity, Findings, accepting, blame, contents, explained, generator, logs, outside, overload,
-    replies, sample, sent_again, stalls, throttled, trend, unanswered, uploads, verified,
+    FindingSeverity, Findings, accepting, blame, contents, explained, foreign, generator, logs, outside,
+    overload, replies, sample, sent_again, stalls, throttled, trend, unanswered, uploads, verified,
 };
 use crate::facts::RunFacts;
 
@@ -271,6 +271,17 @@ fn table() -> Vec<Rule> {
         outside::network,
     );
     add(
+        foreign::FOREIGN,
+        format!(
+            "more than {} of the transactions failed at servers outside of the test, which the workload names with foreign URLs (fewer, \
+             but as large a share of those with such servers: warning). Nobody can tell whether these servers or the device failed, so \
+             these transactions count in none of the rules about the device",
+            percent(blame::ERRORS_MAX)
+        ),
+        Invalid,
+        foreign::foreign,
+    );
+    add(
         "errors",
         format!(
             "more than {} of the transactions failed because of what the device sent or because it took too long; \
@@ -329,7 +340,7 @@ fn table() -> Vec<Rule> {
         format!(
             "no reply of the whole run could be verified, or more than {} of those replies in the primary phase \
              that deliver an object of our servers could not be verified (INVALID if robots were configured to \
-             accept foreign messages or to cut all replies short; replies without bodies that carry our marks: \
+             accept foreign messages, to cut all replies short or to spoil all passwords (`auth_error`); replies without bodies that carry our marks: \
              warning)",
             percent(verified::UNVERIFIED_MAX)
         ),

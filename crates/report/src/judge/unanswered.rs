@@ -32,7 +32,7 @@ pub(super) fn unanswered(facts: &RunFacts, found: &mut Findings) {
         let server = facts.server.as_ref().and_then(|server| server.phase(&phase.name)?.scope.as_ref());
         let unanswered = waiting.saturating_sub(server.map_or(0, |scope| scope.block.xacts.last)) as f64;
         let failed = failed_by(scope, Blame::Device) + failed_by(scope, Blame::Slow);
-        let ended = scope.ended_count() as f64;
+        let ended = blame::ended(scope);
         let is_told = failed > ERRORS_MAX * ended;
         if unanswered > 0.0 && !is_told && failed + unanswered > ERRORS_MAX * (ended + unanswered) {
             let text = format!(

@@ -56,7 +56,7 @@ pub(super) fn verified(facts: &RunFacts, found: &mut Findings) {
 
 /// Good transactions with objects of our servers.
 fn ours(block: &Block) -> u64 {
-    block.ok_count().saturating_sub(block.kinds.first().map_or(0, |foreign| foreign.replies.size.count()))
+    block.ok_count().saturating_sub(block.foreign_count())
 }
 
 /// If the user lets robots accept foreign messages, the test did not test the device. Otherwise the device is to blame.

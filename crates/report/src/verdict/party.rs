@@ -15,6 +15,8 @@ pub enum LimitingParty {
     NameServer,
     /// The key distribution centre (KDC) that robots ask for tickets.
     Kdc,
+    /// A server outside of the test, whose URLs the workload names.
+    ForeignServer,
     /// A host of the bench: its clock, ports, descriptors, memory or processors.
     Host,
     /// The network between client, device and servers.
@@ -41,6 +43,7 @@ impl LimitingParty {
             LimitingParty::Server => "server",
             LimitingParty::NameServer => "name server",
             LimitingParty::Kdc => "KDC",
+            LimitingParty::ForeignServer => "foreign server",
             LimitingParty::Host => "host",
             LimitingParty::Network => "network",
             LimitingParty::Test => "test",
@@ -59,6 +62,7 @@ impl LimitingParty {
             LimitingParty::Server => "the origin server of the bench",
             LimitingParty::NameServer => "the name server",
             LimitingParty::Kdc => "the KDC",
+            LimitingParty::ForeignServer => "a server outside of the test",
             LimitingParty::Host => "a host of the bench",
             LimitingParty::Network => "the network",
         };

@@ -4,6 +4,7 @@ use polygraph_link::Link;
 use polygraph_stats::Evidence;
 use polygraph_stats::evidence::fact;
 use polygraph_traffic::{ContentKind, RequestKind};
+use polygraph_wire::uri;
 
 use crate::context::RobotContext;
 use crate::exchange::reply::ReplyMeta;
@@ -23,7 +24,11 @@ pub fn evidence<L: Link>(
         .fact(fact::REQUEST, describe(request))
         .fact(fact::XACT, request.xact.to_string())
         .fact(fact::ROBOT, cx.number().to_string());
-    let evidence = add_object(cx, request, evidence);
+    let foreign = request.foreign.as_deref().and_then(|url| uri::split(url.as_bytes()));
+    let evidence = match foreign {
+        Some(parts) => evidence.fact(fact::FOREIGN_SERVER, String::from_utf8_lossy(parts.authority)),
+        None => add_object(cx, request, evidence),
+    };
     let evidence = match &violation.comparison {
         Some(comparison) => comparison.add_to(evidence),
         None => evidence,

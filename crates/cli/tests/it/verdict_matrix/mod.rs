@@ -220,6 +220,7 @@ fn rows() -> Vec<Row> {
         control_group::quotas(),
         setups::workloads(),
         setups::processes(),
+        setups::foreign(),
         streams::resets(),
         bench::names(),
         tickets::tickets(),

@@ -29,6 +29,47 @@ fn run(sandbox: &Sandbox, text: &str, words: &str) -> Got {
     Got::of_run(sandbox, &done)
 }
 
+/// A run through the built-in proxy.
+fn proxied(sandbox: &Sandbox, text: &str) -> Got {
+    let mut proxy = sandbox.start("proxy --port 0 --loops 1");
+    run(sandbox, text, &format!("--proxy 127.0.0.1:{}", proxy.port("proxy at")))
+}
+
+/// Servers outside of the test that fail.
+pub fn foreign() -> Vec<Row> {
+    let visiting = |share: u32, deed: Deed, seconds: u32| {
+        move |sandbox: &Sandbox| {
+            let elsewhere = Device::start(deed);
+            sandbox.write("trace.urls", &format!("http://127.0.0.1:{}/\n", elsewhere.port()));
+            let robot =
+                format!("interests = [ \"foreign\": {share}%, \"public\" ]; foreign_trace = \"trace.urls\";");
+            proxied(sandbox, &workload("", &robot, &MEASURE.replace("3sec", &format!("{seconds}sec"))))
+        }
+    };
+    const SORRY: Deed =
+        Deed::Say(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    let group = "robots visit a server outside of the test, which";
+    vec![
+        Row::new(
+            group,
+            "answers with 503",
+            Want::invalid("foreign server", "foreign"),
+            visiting(50, SORRY, 3),
+        ),
+        Row::new(
+            group,
+            "answers with 503; few requests are for it",
+            Want::VALID.warning("foreign"),
+            visiting(2, SORRY, 6),
+        ),
+        Row::new(
+            group,
+            "never answers",
+            Want::invalid("foreign server", "following").or("growing"),
+            visiting(50, Deed::SayAndHold(b""), 14),
+        ),
+    ]
+}
 /// Workloads that a healthy device serves, or that no device could serve.
 pub fn workloads() -> Vec<Row> {
     let digest = workload(

@@ -173,3 +173,33 @@ fn connections_that_had_to_be_asked_for_twice_are_told() {
     // A network with this delay is no queue.
     check(&with(&[0.6, 1.03]), VerdictOutcome::Valid, &[]);
 }
+
+/// What servers outside of the test do is not the device's.
+#[test]
+fn failures_of_foreign_servers_are_not_those_of_the_device() {
+    let foreign = |log: &mut crate::Log, share: u64| {
+        for record in &mut log.log.records {
+            if let Record::Interval(interval) = record {
+                let failed = interval.block.errors[ErrorKind::BadStatus] / share;
+                interval.block.foreign.started += failed;
+                for _ in 0..failed {
+                    interval.block.foreign.failed.count(ErrorKind::BadStatus);
+                }
+            }
+        }
+    };
+    let mut client = Run { error: Some((10, ErrorKind::BadStatus)), ..Run::default() }.client();
+    foreign(&mut client, 1);
+    let (word, rule, _) = verdict(&[client, Run::default().server()]);
+    assert_eq!((&*word, rule), ("INVALID (foreign server)", "foreign"));
+    let mut client = Run { error: Some((10, ErrorKind::BadStatus)), ..Run::default() }.client();
+    foreign(&mut client, 2);
+    assert_eq!(
+        verdict(&[client, Run::default().server()]).0,
+        "FAILED (device)",
+        "half of them are our servers'"
+    );
+    let mut client = Run { error: Some((100, ErrorKind::BadStatus)), ..Run::default() }.client();
+    foreign(&mut client, 1);
+    check_logs(&[client, Run::default().server()], VerdictOutcome::Valid, &["(foreign)"]);
+}
