@@ -361,7 +361,7 @@ impl Test {
 }
 
 /// Requests per second of all robots of a kind.
-pub(crate) fn rate(profile: &Profile) -> Option<f64> {
+pub fn rate(profile: &Profile) -> Option<f64> {
     let each = match &profile.load {
         Load::Open { rate } => *rate,
         Load::InterArrival(gaps) => Some(gaps.mean()).filter(|mean| *mean > 0.0).map(f64::recip)?,

@@ -501,7 +501,7 @@ impl Run {
             phases: ["warm", "meas", "cool"].into_iter().enumerate().map(plan).collect(),
             offered_rate: (side == Side::Client).then_some(self.rate),
             offered_dhr: Some(0.55),
-            limits: if side == Side::Client { self.limits } else { RobotLimits::default() },
+            limits: if side == Side::Client { self.limits.clone() } else { RobotLimits::default() },
             contents: if self.rich {
                 ["foreign", "bodiless", "unknown", "image", "html"].map(String::from).to_vec()
             } else {

@@ -10,9 +10,11 @@ use polygraph_engine::{ClientSetup, Layout, ReservedAddress, ServerSetup, limits
 use polygraph_origin::{OriginConfig, ServerSpec};
 use polygraph_plan::Test;
 use polygraph_plan::offered::offered_dhr;
+use polygraph_plan::test::rate;
 use polygraph_report::CONTENTS_MARK;
+use polygraph_robot::Profile;
 use polygraph_stats::record::settings::SERVERS;
-use polygraph_stats::{Header, RobotLimits, Side};
+use polygraph_stats::{Header, KindLimits, RobotLimits, Side};
 use polygraph_traffic::{Catalog, Distr, Fingerprint, IdSource, Seed};
 
 use crate::addresses::is_local;
@@ -279,16 +281,17 @@ fn header(side: Side, test: &Test, settings: &RunSettings, mut described: Vec<(S
 
 /// The limits of the robots of a test.
 fn robot_limits(test: &Test, open_limit: OpenLimit) -> RobotLimits {
-    let lifetimes: Option<Vec<f64>> =
-        test.robots.iter().map(|profile| profile.lifetime.as_ref().map(Distr::high)).collect();
-    let of_robots: Option<u64> =
-        test.robots.iter().map(|profile| Some(profile.count as u64 * profile.open_limit? as u64)).sum();
+    let kind = |profile: &Arc<Profile>| KindLimits {
+        robots: profile.count as u64,
+        rate: rate(profile).filter(|_| profile.session.is_none()),
+        lifetime_s: profile.lifetime.as_ref().map(Distr::high),
+        open_connections: profile.open_limit.map(|limit| profile.count as u64 * limit as u64),
+    };
     // The limit of the system is no part of the plan.
     let is_of_user = open_limit.descriptors.is_none() && open_limit.connections < usize::MAX;
-    let of_user = is_of_user.then_some(open_limit.connections as u64);
     RobotLimits {
-        lifetime_s: lifetimes.and_then(|all| all.into_iter().reduce(f64::max)),
-        open_connections: of_robots.into_iter().chain(of_user).min(),
+        open_connections: is_of_user.then_some(open_limit.connections as u64),
+        kinds: test.robots.iter().map(kind).collect(),
     }
 }
 

@@ -65,7 +65,7 @@ pub use miss_cause::MissCause;
 pub use packed_block::PackedBlock;
 pub use polygraph_link::Nanos;
 pub use record::{
-    EndReason, Header, Interval, PlannedLoad, PlannedPhase, Record, RobotLimits, Side, exit_code,
+    EndReason, Header, Interval, KindLimits, PlannedLoad, PlannedPhase, Record, RobotLimits, Side, exit_code,
 };
 pub use recorder::{Recorder, Totals};
 pub use status::StatusScope;

@@ -123,12 +123,24 @@ impl PlannedLoad {
 }
 
 /// Limits of the robots of a process, which the servers' think times may exceed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RobotLimits {
-    /// Seconds after which all robots give up a transaction; of a distribution, a value that few are above. `None` if some robots
-    /// never give up.
+    /// The number of connections that the process may have open; `None` if only the system limits it.
+    pub open_connections: Option<u64>,
+    /// The limits of each kind of robots.
+    pub kinds: Vec<KindLimits>,
+}
+
+/// Limits of the robots of one kind in a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KindLimits {
+    /// The number of robots.
+    pub robots: u64,
+    /// Requests per second of all of them at full load; `None` if they wait for replies.
+    pub rate: Option<f64>,
+    /// Seconds after which they give up a transaction; of a distribution, a value that few are above. `None` if they never give up.
     pub lifetime_s: Option<f64>,
-    /// The number of connections that all robots together may have open; `None` if there is no limit.
+    /// The number of connections that they may have open together; `None` if there is no limit.
     pub open_connections: Option<u64>,
 }
 

@@ -1,6 +1,6 @@
 //! Failures that the bench itself explains: limits of its robots that no device could have kept, and what its servers refused.
 
-use polygraph_stats::{Block, Class, ErrorKind};
+use polygraph_stats::{Block, Class, ErrorKind, KindLimits, RobotLimits};
 
 use super::LimitingParty;
 use super::blame::{self, ERRORS_MAX};
@@ -73,40 +73,62 @@ fn connections_occupied(facts: &RunFacts, phases: &str) -> Option<String> {
 /// Whether requests for which servers think occupy the connections that robots may have, as the end of a sentence. By Little's law,
 /// servers think for as many requests at a time as there are requests per second times the mean think time.
 pub(super) fn occupied(facts: &RunFacts, phases: &str) -> Option<String> {
-    let limit = limit(facts, |limits| limits.open_connections, |a, b| a + b)? as f64;
     let scopes: Vec<&Scope> =
         phases.split('|').filter_map(|name| facts.server.as_ref()?.phase(name)?.scope.as_ref()).collect();
     let think_s: f64 = scopes.iter().map(|scope| 1e-6 * scope.block.think_us.sum()).sum();
     let busy = think_s / scopes.iter().map(|scope| scope.seconds).sum::<f64>();
-    (busy > OCCUPIED_MAX * limit).then(|| {
-        format!(": on average, servers were thinking about {busy:.1} requests, and robots may have {limit} connections open")
-    })
+    let of_all = all_connections(facts).map(|limit| (busy, limit as f64, "robots"));
+    // If some kinds of robots have no limit, the others lack connections if their requests need more than they have.
+    let answered = facts.client.as_ref()?.total.as_ref()?.block.ok_count() as f64;
+    let thought_s = 1e-6 * facts.server.as_ref()?.total.as_ref()?.block.think_us.sum();
+    let load = phases.split('|').filter_map(|name| facts.client.as_ref()?.phase(name)?.mean_load());
+    let load = load.reduce(f64::max).unwrap_or(0.0);
+    let of_kinds = kinds(facts).filter_map(|kind| {
+        let needed = load * kind.rate? * thought_s / answered;
+        Some((needed, kind.open_connections? as f64, "some of the robots"))
+    });
+    let (busy, limit, who) =
+        of_all.into_iter().chain(of_kinds).find(|(busy, limit, _)| *busy > OCCUPIED_MAX * limit)?;
+    Some(format!(
+        ": on average, servers were thinking about {busy:.1} requests, and {who} may have {limit} connections open"
+    ))
+}
+
+/// The connections that the robots of all processes together may have open; `None` if some have no limit.
+fn all_connections(facts: &RunFacts) -> Option<u64> {
+    let of_process = |limits: &RobotLimits| {
+        let of_kinds: Option<u64> = limits.kinds.iter().map(|kind| kind.open_connections).sum();
+        of_kinds.filter(|_| !limits.kinds.is_empty()).into_iter().chain(limits.open_connections).min()
+    };
+    facts.client.as_ref()?.processes.iter().map(|process| of_process(&process.header.limits)).sum()
+}
+
+/// The kinds of robots of all processes.
+fn kinds(facts: &RunFacts) -> impl Iterator<Item = &KindLimits> {
+    facts.client.iter().flat_map(|client| &client.processes).flat_map(|process| &process.header.limits.kinds)
 }
 
 /// Whether so many think times were longer than robots wait that the other failures are few enough.
 fn think_times_outlive(facts: &RunFacts, scope: &Scope) -> Option<String> {
-    let lifetime_s = limit(facts, |limits| limits.lifetime_s, f64::max)?;
     let think_us = &facts.server.as_ref()?.total.as_ref()?.block.think_us;
-    let longer = 1.0 - think_us.share_up_to((1e6 * lifetime_s) as u64)?;
+    // Kinds of robots make as large a share of the requests as their rates say, or their numbers.
+    let rates: Option<f64> = kinds(facts).map(|kind| kind.rate).sum();
+    let weight = |kind: &KindLimits| rates.and(kind.rate).unwrap_or(kind.robots as f64);
+    let all: f64 = kinds(facts).map(weight).sum();
+    let longer = |kind: &KindLimits| {
+        let share = 1.0 - think_us.share_up_to((1e6 * kind.lifetime_s?) as u64)?;
+        Some(weight(kind) / all * share)
+    };
+    let longer: f64 = kinds(facts).filter_map(longer).sum();
+    let lifetime_s = kinds(facts).filter_map(|kind| kind.lifetime_s).reduce(f64::max)?;
     let ended = |block: &Block| (block.ok_count() + block.failed_count()) as f64;
     let of_all = scope.ended_count() as f64 / ended(&facts.client.as_ref()?.total.as_ref()?.block);
     let doomed = longer * think_us.count() as f64 * of_all;
     let failed = blame::failed_with(scope, ErrorKind::Timeout);
     (failed - doomed <= ERRORS_MAX * blame::ended(scope)).then(|| {
         format!(
-            ": robots wait for {lifetime_s} s, and {:.0} % of the servers' think times are longer",
+            ": robots wait for {lifetime_s} s, and {:.0} % of the servers' think times are longer than robots wait",
             100.0 * longer
         )
     })
-}
-
-/// A limit of the robots of all processes; `None` if one of them has none.
-fn limit<T>(
-    facts: &RunFacts,
-    of: impl Fn(&polygraph_stats::RobotLimits) -> Option<T>,
-    add: impl Fn(T, T) -> T,
-) -> Option<T> {
-    let limits: Option<Vec<T>> =
-        facts.client.as_ref()?.processes.iter().map(|process| of(&process.header.limits)).collect();
-    limits?.into_iter().reduce(add)
 }

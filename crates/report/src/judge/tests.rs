@@ -5,7 +5,7 @@ mod device;
 mod logs;
 
 use polygraph_stats::stall::Stall;
-use polygraph_stats::{EndReason, ErrorKind, PlannedLoad, Record, RobotLimits, Side};
+use polygraph_stats::{EndReason, ErrorKind, KindLimits, PlannedLoad, Record, RobotLimits, Side};
 
 use super::*;
 use crate::fold::fold;

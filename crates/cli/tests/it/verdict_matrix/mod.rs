@@ -221,6 +221,7 @@ fn rows() -> Vec<Row> {
         setups::workloads(),
         setups::processes(),
         setups::foreign(),
+        setups::mixed(),
         streams::resets(),
         bench::names(),
         tickets::tickets(),

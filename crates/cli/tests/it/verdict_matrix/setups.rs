@@ -70,6 +70,28 @@ pub fn foreign() -> Vec<Row> {
         ),
     ]
 }
+
+/// Two kinds of robots, of which one has no limits.
+pub fn mixed() -> Vec<Row> {
+    let mixed = |server: &str, first: &str| {
+        let text = workload(server, first, MEASURE);
+        let second = "Robot R2 = { kind = \"R2\"; origins = S.addresses; addresses = [ '127.0.0.1' ** 5 ]; req_rate = 5/sec; };";
+        text.replace("use(S, R);", &format!("{second} use(S, R, R2);"))
+    };
+    let connections = mixed("xact_think = const(500msec);", "open_conn_lmt = 2; wait_xact_lmt = 2;");
+    let lifetime = mixed("xact_think = norm(600msec, 100msec);", "xact_lifetime = const(400msec);");
+    let want = Want::invalid("test", "errors");
+    let group = "a run: one of two kinds of robots";
+    vec![
+        Row::new(group, "has fewer connections than think times need", want, move |sandbox| {
+            proxied(sandbox, &connections)
+        }),
+        Row::new(group, "gives up before servers have ended thinking", want, move |sandbox| {
+            proxied(sandbox, &lifetime)
+        }),
+    ]
+}
+
 /// Workloads that a healthy device serves, or that no device could serve.
 pub fn workloads() -> Vec<Row> {
     let digest = workload(

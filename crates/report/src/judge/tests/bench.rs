@@ -238,13 +238,21 @@ fn the_limit_of_the_tests_own_connections_is_no_servers_fault() {
     check_logs(&[client, run.server()], VerdictOutcome::Invalid, &["errors", "offered"]);
 }
 
+/// Robots without limits, which make half of the requests of [`Run::default`].
+const KIND: KindLimits =
+    KindLimits { robots: 50, rate: Some(50.0), lifetime_s: None, open_connections: None };
+
+fn of_kinds(kinds: impl IntoIterator<Item = KindLimits>) -> RobotLimits {
+    RobotLimits { open_connections: None, kinds: kinds.into_iter().collect() }
+}
+
 /// No device can shorten think times.
 #[test]
 fn limits_that_think_times_exceed_are_those_of_the_test() {
     let lifetime = |lifetime_s: f64| Run {
         error: Some((10, ErrorKind::Timeout)),
         think_s: 2.0,
-        limits: RobotLimits { lifetime_s: Some(lifetime_s), open_connections: None },
+        limits: of_kinds([KindLimits { lifetime_s: Some(lifetime_s), ..KIND }]),
         ..Run::default()
     };
     assert_eq!(verdict(&lifetime(1.0).logs()).0, "INVALID (test)");
@@ -255,11 +263,33 @@ fn limits_that_think_times_exceed_are_those_of_the_test() {
     let connections = |open_connections: u64| Run {
         error: Some((10, ErrorKind::TooManyOpen)),
         think_s: 2.0,
-        limits: RobotLimits { lifetime_s: None, open_connections: Some(open_connections) },
+        limits: of_kinds([KindLimits { open_connections: Some(open_connections), ..KIND }]),
         ..Run::default()
     };
     assert_eq!(verdict(&connections(80).logs()).0, "INVALID (test)");
     assert_eq!(verdict(&connections(200).logs()).0, "FAILED (device)");
+}
+
+/// Robots of another kind may have no limit: those of the first one still cannot do what is planned for them.
+#[test]
+fn limits_of_some_robots_are_limits() {
+    let lifetime = |lifetime_s: f64| Run {
+        error: Some((10, ErrorKind::Timeout)),
+        think_s: 2.0,
+        limits: of_kinds([KindLimits { lifetime_s: Some(lifetime_s), ..KIND }, KIND]),
+        ..Run::default()
+    };
+    assert_eq!(verdict(&lifetime(1.0).logs()).0, "INVALID (test)");
+    assert_eq!(verdict(&lifetime(3.0).logs()).0, "FAILED (device)");
+    // Half of 45 requests per second of servers that think for two seconds.
+    let connections = |open_connections: u64| Run {
+        error: Some((10, ErrorKind::TooManyOpen)),
+        think_s: 2.0,
+        limits: of_kinds([KindLimits { open_connections: Some(open_connections), ..KIND }, KIND]),
+        ..Run::default()
+    };
+    assert_eq!(verdict(&connections(40).logs()).0, "INVALID (test)");
+    assert_eq!(verdict(&connections(100).logs()).0, "FAILED (device)");
 }
 
 #[test]
