@@ -140,8 +140,8 @@ impl<L: Link> Proxy<L> {
             };
             let is_field = |header: &&Header<'_>| header.name.eq_ignore_ascii_case("proxy-authorization");
             let fields = head.headers.iter().filter(is_field).map(|header| header.value);
-            if let Err(challenges) = access.check(connection, fields, &request) {
-                return Decision::Challenge(challenges, refused);
+            if let Err(denial) = access.check(connection, fields, &request) {
+                return Decision::Challenge(denial.challenges, refused);
             }
         }
         let role = self.shared.config.role();

@@ -196,6 +196,9 @@ fn note(recorder: &Recorder, config: &OriginConfig, request: &Request, sent: &Se
     if request.requested == RequestedObject::UnknownEmbedded {
         note(ErrorKind::UnknownEmbedded, &sample);
     }
+    if let Some(account) = request.denial.as_ref().and_then(|denial| denial.refused.as_ref()) {
+        note(ErrorKind::CredentialsRefused, &|| account.clone());
+    }
     if sent.status == 406 {
         let accepted = request.accept_encoding.as_deref().unwrap_or_default();
         note(ErrorKind::NotAcceptable, &|| String::from_utf8_lossy(accepted).into_owned());

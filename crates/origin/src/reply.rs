@@ -162,9 +162,9 @@ impl ReplyWriter<'_> {
             };
             return self.bare(status, line, rng, out);
         }
-        if !self.request.challenges.is_empty() {
+        if let Some(denial) = &self.request.denial {
             let mut line = b"401 Unauthorized".to_vec();
-            for challenge in &self.request.challenges {
+            for challenge in &denial.challenges {
                 line.extend_from_slice(b"\r\nWWW-Authenticate: ");
                 line.extend_from_slice(challenge);
             }

@@ -1,6 +1,7 @@
 //! Reads the head of a request.
 
 use polygraph_traffic::{Content, Method, Oid};
+use polygraph_wire::auth::access::AccessDenied;
 use polygraph_wire::body::DeclaredFraming;
 use polygraph_wire::head::{Persistence, is_named};
 use polygraph_wire::marks::Marks;
@@ -107,8 +108,8 @@ pub struct Request {
     pub upload: Option<Box<Upload>>,
     /// What the request proves about its user, if the server has access control.
     pub credentials: Option<Box<RequestCredentials>>,
-    /// Values of `WWW-Authenticate`: the request gets them instead of the object. Empty: it has access.
-    pub challenges: Vec<Vec<u8>>,
+    /// Why the request gets challenges instead of the object; `None` if it has access.
+    pub denial: Option<AccessDenied>,
     /// The value of `WWW-Authenticate` of the reply with the object, if the client wants the server to prove itself.
     pub proof: Option<Vec<u8>>,
     /// The absolute URL, if replies may quote it.
@@ -229,7 +230,7 @@ impl RequestReader<'_> {
         });
         request.credentials = (self.profile.access.is_some() && fault.is_none() && !is_health)
             .then(|| Box::new(credentials(head)));
-        request.challenges.clear();
+        request.denial = None;
         request.proof = None;
         request.url = (injects || self.profile.redirects.is_some())
             .then(|| absolute(!self.profile.tls.is_empty(), authority, path));

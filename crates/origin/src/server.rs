@@ -475,7 +475,7 @@ impl<L: Link> Server<L> {
         let fields = credentials.fields.iter().map(Vec::as_slice);
         match access.check(connection, fields, &about) {
             Ok(proof) => request.proof = proof,
-            Err(challenges) => request.challenges = challenges,
+            Err(denial) => request.denial = Some(denial),
         }
     }
 
@@ -529,7 +529,7 @@ impl<L: Link> Server<L> {
             self.send_refusal(conn, b"HTTP/1.1 400 Bad Request\r\n");
             return ServerOutcome::Failed(ErrorKind::AlteredBody, detail);
         }
-        if request.challenges.is_empty() && !self.think(transaction).await {
+        if request.denial.is_none() && !self.think(transaction).await {
             return ServerOutcome::Failed(ErrorKind::Timeout, "during the think time".into());
         }
         // If the client had sent more, closing would reset the connection, and what TCP holds back would be lost.
@@ -705,7 +705,7 @@ impl<L: Link> Server<L> {
         let profile = self.profile();
         let redirects = profile.redirects.as_ref()?;
         if request.fault.is_some()
-            || !request.challenges.is_empty()
+            || request.denial.is_some()
             || request.method.has_body()
             || !matches!(request.requested, RequestedObject::Object(_))
         {

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use polygraph_pgl::Workload;
+use polygraph_traffic::Seed;
 use polygraph_wire::auth::stored::{apr1, salt, smd5};
 
 /// The worker number of robots: robots of all worker processes belong to one worker, as in the calls of the
@@ -52,11 +53,16 @@ pub enum AccountFormat<'a> {
 }
 
 impl Accounts {
-    /// The accounts of all robots.
+    /// The accounts of all robots of a workload.
     pub fn of(workload: &Workload) -> Accounts {
+        Accounts::listed(workload.robots.iter().flat_map(|robot| &robot.credentials))
+    }
+
+    /// The accounts in lists of `credentials`.
+    pub fn listed<'a>(entries: impl IntoIterator<Item = &'a String>) -> Accounts {
         let mut accounts = Accounts::default();
         let mut known: HashMap<String, String> = HashMap::new();
-        for entry in workload.robots.iter().flat_map(|robot| &robot.credentials) {
+        for entry in entries {
             if entry.contains("${target_ip}") {
                 accounts.by_target += 1;
                 continue;
@@ -74,6 +80,14 @@ impl Accounts {
             }
         }
         accounts
+    }
+
+    /// A short mark that differs from that of other accounts. It tells nobody a password that is hard to guess.
+    pub fn mark(&self) -> String {
+        let mut all: Vec<String> =
+            self.list.iter().map(|account| format!("{}:{}\n", account.user, account.password)).collect();
+        all.sort_unstable();
+        format!("{:016x}", Seed(all.len() as u64).derive(&all.concat(), self.by_target as u64))
     }
 
     /// One account as text of one or more lines.

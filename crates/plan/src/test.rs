@@ -10,6 +10,7 @@ use polygraph_robot::{Field, Load, Profile, RobotShare, Server};
 use polygraph_stats::{HttpVersion, Side};
 use polygraph_traffic::{Distr, Selector};
 
+use crate::accounts::Accounts;
 use crate::bench_needs::BenchNeeds;
 use crate::phases::Schedule;
 
@@ -27,6 +28,8 @@ pub struct Test {
     /// The test is one of generation 1.x: its replies carry the marks of that generation, and its contents are
     /// not distinguished.
     pub classic: bool,
+    /// The accounts that robots log in with, and that servers know.
+    pub accounts: Accounts,
     /// The phases.
     pub schedule: Schedule,
     /// Seconds over which the load rises at the start.

@@ -9,6 +9,7 @@ use polygraph_doctor::{Depth, read_host};
 use polygraph_engine::{Engine, ReservedAddress, RunSetup, StartRule, limits};
 use polygraph_link::nanos;
 use polygraph_origin::ServerProfile;
+use polygraph_plan::accounts::Accounts;
 use polygraph_plan::{BenchNeeds, Endpoint, Goal, Schedule, ServerGroup, Test, TestShare};
 use polygraph_report::Scope;
 use polygraph_robot::{Field, Load, Profile, Rules, Verify};
@@ -146,6 +147,7 @@ fn test(seconds: f64, requests: Distr) -> Test {
         }),
         servers: vec![ServerGroup { farm, sites: vec![Endpoint { listen, names: Vec::new() }] }],
         classic: true,
+        accounts: Accounts::default(),
         schedule: Schedule::classic(Goal { duration: Some(seconds), ..Goal::default() }, None),
         launch_window: 0.0,
         names: Vec::new(),

@@ -13,7 +13,7 @@ use polygraph_plan::offered::offered_dhr;
 use polygraph_plan::test::rate;
 use polygraph_report::CONTENTS_MARK;
 use polygraph_robot::Profile;
-use polygraph_stats::record::settings::SERVERS;
+use polygraph_stats::record::settings::{ACCOUNTS, SERVERS};
 use polygraph_stats::{Header, KindLimits, RobotLimits, Side};
 use polygraph_traffic::{Catalog, Distr, Fingerprint, IdSource, Seed};
 
@@ -109,6 +109,7 @@ pub fn client_job_within(
         header.settings.push(("working set".to_owned(), fact));
     }
     header.settings.push(contents_mark(&robots.field.catalog));
+    header.settings.push((ACCOUNTS.to_owned(), test.accounts.mark()));
     // Servers that options describe may be any number behind one address.
     let planned: usize = test.servers.iter().map(|servers| servers.sites.len()).sum();
     if planned > 0 {
@@ -175,6 +176,7 @@ pub fn server_job(
     let mut header = header(Side::Server, test, settings, described);
     header.settings.push(("process group".to_owned(), config.group.to_string()));
     header.settings.push(contents_mark(&config.catalog));
+    header.settings.push((ACCOUNTS.to_owned(), test.accounts.mark()));
     header.settings.push(number);
     ServerSetup {
         config: Arc::new(config),

@@ -70,6 +70,8 @@ pub struct Header {
 pub mod settings {
     /// The number of servers: of a server process those that it runs, of a client those of its workload.
     pub const SERVERS: &str = "servers";
+    /// The mark of the accounts that robots log in with: sides with the same mark know the same users and passwords.
+    pub const ACCOUNTS: &str = "accounts mark";
 }
 
 /// Names of entries of [`Header::environment`] that rules of the verdict look at.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use polygraph_origin::ServerProfile;
 use polygraph_pgl::compile;
 use polygraph_pgl::render::Style;
+use polygraph_plan::accounts::Accounts;
 use polygraph_plan::{BenchNeeds, Endpoint, Schedule, ServerGroup, Test, TestShare, lower, plain_tls};
 use polygraph_robot::{Field, Load, Profile, Rules, Server, Verify};
 use polygraph_runner::Failure;
@@ -122,6 +123,7 @@ pub fn of_options(
         }),
         servers: servers(common, parts.listen, parts.server_think, server_tls.filter(|_| common.uses_tls())),
         classic: true,
+        accounts: Accounts::listed(&options.credentials),
         schedule: parts.schedule,
         launch_window: options.launch_win.0.unwrap_or(0.0),
         needs: Ok(BenchNeeds::of_one_client(local_addrs)),
@@ -159,6 +161,7 @@ pub fn servers_of_options(
         field: Arc::new(field(common.global_rng_seed, Some(sizes))),
         servers: servers(common, listen, think, tls),
         classic: true,
+        accounts: Accounts::default(),
         schedule,
         launch_window: 0.0,
         needs: Ok(BenchNeeds::default()),

@@ -42,6 +42,7 @@ use polygraph_traffic::headers::{HeaderChoice, HeaderRule};
 use polygraph_traffic::table::{Bin, DistributionTable};
 use polygraph_traffic::{Catalog, Distr, Seed, Selector};
 
+use crate::accounts::Accounts;
 use crate::bench_needs::BenchNeeds;
 use crate::test::{Test, TestShare};
 use crate::without_effect::settings_without_effect;
@@ -216,7 +217,8 @@ pub fn lower(
         .collect();
     let embeds = robots.iter().any(|profile| profile.embed_recur > 0.0)
         && catalog.contents.iter().any(|content| content.embeds.is_some());
-    let servers = servers::servers(workload, &visible, seed, &mut found);
+    let accounts = Accounts::of(workload);
+    let servers = servers::servers(workload, &accounts, &visible, seed, &mut found);
     let names = visible.names();
     let rules = match workload.compat {
         None | Some(Compat::None) => Rules::Device,
@@ -254,6 +256,7 @@ pub fn lower(
             field,
             servers,
             classic: false,
+            accounts,
             schedule,
             launch_window: 0.0,
             needs: BenchNeeds::of(workload),

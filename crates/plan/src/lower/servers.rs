@@ -22,17 +22,17 @@ use crate::test::{self, Endpoint, ServerGroup};
 /// All server groups with their addresses.
 pub fn servers(
     workload: &Workload,
+    accounts: &Accounts,
     visible: &VisibleServers<'_>,
     seed: Seed,
     found: &mut Lowering<'_>,
 ) -> Vec<ServerGroup> {
-    let accounts = Accounts::of(workload);
     let servers = |server: &Server| {
         let addresses = sockets(&server.agent.addresses.0, "addresses", found);
         let site = |listen| Endpoint { listen, names: visible.names_of(listen) };
         let farm = ServerProfile {
             tls: tls::of_server(&server.agent, workload, seed, found),
-            ..farm(server, &accounts, found)
+            ..farm(server, accounts, found)
         };
         ServerGroup { farm, sites: addresses.into_iter().map(site).collect() }
     };

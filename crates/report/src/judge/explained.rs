@@ -1,10 +1,11 @@
 //! Failures that the bench itself explains: limits of its robots that no device could have kept, and what its servers refused.
 
+use polygraph_stats::record::settings::ACCOUNTS;
 use polygraph_stats::{Block, Class, ErrorKind, KindLimits, RobotLimits};
 
 use super::LimitingParty;
 use super::blame::{self, ERRORS_MAX};
-use crate::facts::RunFacts;
+use crate::facts::{RunFacts, SideFacts};
 use crate::figures::error_count;
 use crate::scope::Scope;
 
@@ -37,6 +38,16 @@ pub(super) fn explained(facts: &RunFacts, scope: &Scope, phases: &str) -> Option
             seen_by_servers(facts, kind, demands)?;
             Some((Test, ": the servers demanded credentials that robots do not have".to_owned()))
         }
+        // What the servers refuse is what the robots sent, or what the device made of it.
+        ErrorKind::OriginAuthAgain if other_accounts(facts) => {
+            let refused = |block: &Block| block.errors[ErrorKind::CredentialsRefused] as f64;
+            let refused = seen_by_servers(facts, kind, refused)?;
+            let why = format!(
+                ": the servers refused the credentials of robots {refused:.0} times, because client and server have different `credentials`: \
+                 start both with the same workload and --set"
+            );
+            Some((Test, why))
+        }
         kind if CERTIFICATES.contains(&kind) => {
             let refused = seen_by_servers(facts, kind, |block| error_count(block, ErrorKind::TlsRefused))?;
             let why = format!(
@@ -54,6 +65,17 @@ pub(super) fn explained(facts: &RunFacts, scope: &Scope, phases: &str) -> Option
         }
         _ => None,
     }
+}
+
+/// Whether servers know other users and passwords than the robots have, as the logs of both state.
+fn other_accounts(facts: &RunFacts) -> bool {
+    let marks = |side: &Option<SideFacts>| -> Option<Vec<String>> {
+        let marks =
+            side.as_ref()?.processes.iter().map(|process| process.setting(ACCOUNTS).map(str::to_owned));
+        marks.collect()
+    };
+    let (Some(robots), Some(servers)) = (marks(&facts.client), marks(&facts.server)) else { return false };
+    robots.iter().any(|mark| !servers.contains(mark))
 }
 
 /// What servers counted, if it is about as much as the failures of this kind: then they had to do with the robots, and not with the

@@ -32,8 +32,16 @@ pub(super) fn verified(facts: &RunFacts, found: &mut Findings) {
         if own > 0 && seen == 0 {
             let text =
                 format!("none of {own} replies was verified: nothing shows that they come from the servers");
-            let by_plan = block.class(Class::Abort).size.count() == own;
-            return blame(facts, found, by_plan, text);
+            // Replies that are cut, or refuse passwords that are wrong on purpose.
+            let [cut, refused] =
+                [Class::Abort, Class::Authenticating].map(|class| block.class(class).size.count());
+            let text = match refused {
+                0 => text,
+                _ => format!(
+                    "{text}; {refused} refuse credentials that robots spoiled on purpose (`auth_error`)"
+                ),
+            };
+            return blame(facts, found, cut + refused == own, text);
         }
         if own > 0 && block.verified.replies == 0 {
             let text = "no body was verified, because the workload requests none: robots recognized replies by their marks";

@@ -540,7 +540,7 @@ mod tests {
         let value = line.trim_end().split_once(": ").map(|(_, value)| value.as_bytes());
         let request = AccessRequest { method: "GET", target: "/x", unix_ms: 9, secret: 1 };
         let checked = access.check(connection, value.into_iter(), &request);
-        checked.err().map(|mut all| String::from_utf8(all.remove(0)).unwrap())
+        checked.err().map(|mut denial| String::from_utf8(denial.challenges.remove(0)).unwrap())
     }
 
     #[test]

@@ -103,6 +103,16 @@ pub struct AccessRequest<'a> {
     pub secret: u64,
 }
 
+/// Why a request may not pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessDenied {
+    /// The values of `WWW-Authenticate` or `Proxy-Authenticate` for the reply.
+    pub challenges: Vec<Vec<u8>>,
+    /// The request had credentials that prove nothing, neither the first message of a handshake nor those for an old challenge: their scheme and
+    /// user, as far as they can be read.
+    pub refused: Option<String>,
+}
+
 impl Access {
     /// Access for these users, with fresh challenges every five minutes.
     pub fn new(
@@ -114,9 +124,9 @@ impl Access {
         Access { schemes, realm, users, nonce_lifetime: 300, keys: Vec::new() }
     }
 
-    /// Whether a request with these values of `Authorization` or `Proxy-Authorization` may pass; if not, the error is the values
-    /// of `WWW-Authenticate` or `Proxy-Authenticate` for the reply. A client of Kerberos may have asked this side to prove itself,
-    /// too; then the result is the value of this field for the reply that grants access.
+    /// Whether a request with these values of `Authorization` or `Proxy-Authorization` may pass. A client of Kerberos may have
+    /// asked this side to prove itself, too; then the result is the value of `WWW-Authenticate` or `Proxy-Authenticate` for the reply that
+    /// grants access.
     ///
     /// # Errors
     /// If the request does not prove that it comes from one of the users.
@@ -125,7 +135,7 @@ impl Access {
         connection: &mut ConnectionAccess,
         mut fields: impl Iterator<Item = &'v [u8]>,
         request: &AccessRequest<'_>,
-    ) -> Result<Option<Vec<u8>>, Vec<Vec<u8>>> {
+    ) -> Result<Option<Vec<u8>>, AccessDenied> {
         let (field, more) = (fields.next(), fields.next());
         if field.is_none() && *connection == ConnectionAccess::Granted {
             return Ok(None);
@@ -155,14 +165,22 @@ impl Access {
                         *connection = ConnectionAccess::Granted;
                         return Ok(token.map(|token| field_with(scheme, &token)));
                     }
-                    Step::Ask(token) => return Err(vec![field_with(scheme, &token)]),
+                    Step::Ask(token) => {
+                        return Err(AccessDenied {
+                            challenges: vec![field_with(scheme, &token)],
+                            refused: None,
+                        });
+                    }
                     Step::Refused => {}
                 }
             }
             None => {}
         }
         *connection = ConnectionAccess::Unknown;
-        Err(self.schemes.iter().map(|scheme| self.challenge(*scheme, stale, request)).collect())
+        Err(AccessDenied {
+            challenges: self.schemes.iter().map(|scheme| self.challenge(*scheme, stale, request)).collect(),
+            refused: (field.is_some() && !stale).then(|| account_in(answer)),
+        })
     }
 
     /// The first challenge of a scheme.
@@ -324,6 +342,15 @@ enum Step {
     Refused,
 }
 
+/// The scheme of credentials, and the user whom they name in clear, for people.
+fn account_in(answer: Option<&Challenge<'_>>) -> String {
+    let Some(answer) = answer else { return "unreadable credentials".to_owned() };
+    let user =
+        basic::read(answer).map(|(user, _)| user).or_else(|| answer.get("username").map(str::to_owned));
+    let user = user.map_or_else(String::new, |user| format!(" of user `{user}`"));
+    format!("{} credentials{user}", answer.scheme).chars().take(200).collect()
+}
+
 /// The value of a field with a token.
 fn field_with(scheme: Scheme, token: &[u8]) -> Vec<u8> {
     let mut field = Vec::new();
@@ -375,7 +402,7 @@ mod tests {
     ) -> Option<String> {
         let request = AccessRequest { method: "GET", target: TARGET, unix_ms: now * 1000, secret: 7 };
         let checked = access.check(connection, field.into_iter(), &request);
-        checked.err().map(|challenges| String::from_utf8(challenges.join(&b", "[..])).unwrap())
+        checked.err().map(|denial| String::from_utf8(denial.challenges.join(&b", "[..])).unwrap())
     }
 
     fn asked(access: &Access, field: Option<&[u8]>, now: u64) -> Option<String> {

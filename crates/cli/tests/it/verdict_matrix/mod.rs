@@ -220,6 +220,7 @@ fn rows() -> Vec<Row> {
         control_group::quotas(),
         setups::workloads(),
         setups::processes(),
+        setups::credentials(),
         setups::foreign(),
         setups::mixed(),
         streams::resets(),

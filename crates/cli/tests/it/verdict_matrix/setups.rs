@@ -35,6 +35,54 @@ fn proxied(sandbox: &Sandbox, text: &str) -> Got {
     run(sandbox, text, &format!("--proxy 127.0.0.1:{}", proxy.port("proxy at")))
 }
 
+/// Credentials that servers refuse.
+pub fn credentials() -> Vec<Row> {
+    const SERVER: &str = "auth_schemes = [ \"basic\" ];";
+    const JOE: &str = "credentials = [ \"joe:secret\" ];";
+    let joe = || workload(SERVER, JOE, MEASURE);
+    let errors = Want::failed("errors", "the device answered with errors");
+    let altered = |name, make: fn(&str) -> String| {
+        Row::new("a run", name, errors, move |sandbox| {
+            let device = Device::start(Deed::Rewrite(make));
+            run(sandbox, &joe(), &format!("--proxy 127.0.0.1:{}", device.port()))
+        })
+    };
+    vec![
+        Row::new(
+            "two commands",
+            "client and server have different `credentials`",
+            Want::invalid("test", "errors").code(0),
+            move |sandbox| {
+                let text = joe().replace("PORT", &free_port().to_string());
+                sandbox.write("server.pg", &text);
+                sandbox.write("client.pg", &text.replace("joe:secret", "joe:other"));
+                let mut server = sandbox.start("server --config server.pg --log srv.log --loops 1");
+                server.wait_for("listening at");
+                let mut proxy = sandbox.start("proxy --port 0 --loops 1");
+                let done = sandbox.polygraph(&format!(
+                    "client --config client.pg --proxy 127.0.0.1:{} --log clt.log --loops 1 --preflight no",
+                    proxy.port("proxy at")
+                ));
+                server.stop();
+                Got::of_logs(sandbox, "clt.log srv.log", &done)
+            },
+        ),
+        Row::new(
+            "a run",
+            "robots spoil all passwords (`auth_error`)",
+            Want::invalid("test", "unverified"),
+            |sandbox| proxied(sandbox, &workload(SERVER, &format!("{JOE} auth_error = 100%;"), MEASURE)),
+        ),
+        altered("the device removes the credentials of robots", |head| {
+            let kept = head.lines().filter(|line| !line.starts_with("Authorization"));
+            kept.collect::<Vec<_>>().join("\r\n") + "\r\n"
+        }),
+        altered("the device spoils the credentials of robots", |head| {
+            head.replace("Authorization: Basic ", "Authorization: Basic ZXZl")
+        }),
+    ]
+}
+
 /// Servers outside of the test that fail.
 pub fn foreign() -> Vec<Row> {
     let visiting = |share: u32, deed: Deed, seconds: u32| {

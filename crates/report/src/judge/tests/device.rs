@@ -1,5 +1,7 @@
 //! Runs whose limit was the device.
 
+use polygraph_stats::record::settings::ACCOUNTS;
+
 use super::*;
 
 #[test]
@@ -202,4 +204,29 @@ fn failures_of_foreign_servers_are_not_those_of_the_device() {
     let mut client = Run { error: Some((100, ErrorKind::BadStatus)), ..Run::default() }.client();
     foreign(&mut client, 1);
     check_logs(&[client, Run::default().server()], VerdictOutcome::Valid, &["(foreign)"]);
+}
+
+/// Servers that refuse what robots sent, or what a device made of it.
+#[test]
+fn refused_credentials() {
+    let logs = |refused: bool, marks: [&str; 2]| {
+        let mut client = Run { error: Some((1, ErrorKind::OriginAuthAgain)), ..Run::default() }.client();
+        let seen = refused.then_some((100, ErrorKind::CredentialsRefused));
+        let mut server = Run { server_error: seen, ..Run::default() }.server();
+        for (log, mark) in [&mut client, &mut server].into_iter().zip(marks) {
+            log.log.header.settings.push((ACCOUNTS.to_owned(), mark.to_owned()));
+        }
+        [client, server]
+    };
+    assert_eq!(verdict(&logs(true, ["a", "b"])).0, "INVALID (test)");
+    assert_eq!(
+        verdict(&logs(true, ["a", "a"])).0,
+        "FAILED (device)",
+        "the device made other credentials of them"
+    );
+    assert_eq!(
+        verdict(&logs(false, ["a", "b"])).0,
+        "FAILED (device)",
+        "the device refused them itself, or removed them"
+    );
 }
