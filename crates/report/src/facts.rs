@@ -1,6 +1,6 @@
 //! The facts of a run: the data from which verdict, reports and tables are made.
 
-use polygraph_stats::{EndReason, ErrorKind, Header, PlannedLoad, Side};
+use polygraph_stats::{ClockAhead, EndReason, ErrorKind, Header, PlannedLoad, Side};
 
 use crate::scope::Scope;
 use crate::series::SeriesPoint;
@@ -98,6 +98,10 @@ pub struct ProcessFacts {
     pub missing: Vec<String>,
     /// Number of successful transactions.
     pub succeeded: u64,
+    /// Number of started transactions.
+    pub started: u64,
+    /// How the clocks of servers differ from that of the robots of this process.
+    pub clock: ClockAhead,
     /// Stalls of the process, in seconds since the start of the run.
     pub stalls: Vec<(f64, f64)>,
 }

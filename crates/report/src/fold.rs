@@ -8,12 +8,12 @@ use polygraph_stats::log::LogError;
 use polygraph_stats::{EndReason, LogFile, Record, Side};
 
 use crate::facts::{Headline, OriginGone, PhaseFacts, ProcessFacts, RunFacts, SideFacts};
-use crate::gather;
-use crate::judge::{ERRORS_MAX, judge};
+use crate::judge::{ERRORS_MAX, answered_otherwise, judge};
 use crate::scope::Scope;
 use crate::series;
 use crate::source::{LogSource, of_side};
 use crate::verdict::Verdict;
+use crate::{clocks, gather};
 
 /// Why logs cannot be folded.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +29,15 @@ pub enum FoldError {
 /// # Errors
 /// If there are no logs.
 pub fn fold<S: LogSource>(logs: &[S]) -> Result<RunFacts, FoldError> {
+    let facts = fold_as_they_are(logs)?;
+    match clocks::corrected(&facts, logs) {
+        Some(corrected) => fold_as_they_are(&corrected),
+        None => Ok(facts),
+    }
+}
+
+/// Folds logs whose times are those of one clock.
+fn fold_as_they_are<S: LogSource>(logs: &[S]) -> Result<RunFacts, FoldError> {
     let start_unix_ns = start_of(logs).ok_or(FoldError::NoLogs)?;
     let end_s = |log: &S| {
         let behind_ns = log.header().start_unix_ns.saturating_sub(start_unix_ns);
@@ -114,6 +123,8 @@ fn first_gone(servers: &SideFacts, robots: Option<&SideFacts>, robots_end_s: f64
     let gone = servers.processes.iter().filter(|process| match process.end {
         // A device that fails leaves its servers without traffic.
         Some(EndReason::Idle) if robots.is_some_and(|robots| failed_before(robots, process.last_s)) => false,
+        // A device that answers by itself needs no server. Besides, the time at which this one ended may be that of another clock.
+        Some(_) if process.started == 0 && robots.is_some_and(answered_otherwise) => false,
         Some(_) => !process.lived_until(robots_end_s) && !went_on(process),
         None => process.last_s < robots_end_s,
     });

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use polygraph_stats::stall::Stall;
-use polygraph_stats::{EndReason, Interval, Record, Side};
+use polygraph_stats::{ClockAhead, EndReason, Interval, Record, Side};
 
 use crate::facts::{ErrorExample, IntervalTime, PhaseEnd, PhaseFacts, ProcessFacts, SideFacts};
 use crate::scope::{PhaseGoals, Scope, ScopeBuilder};
@@ -123,6 +123,8 @@ struct OneLog<'a, S> {
     intervals: Vec<IntervalTime>,
     samples: Vec<ErrorExample>,
     succeeded: u64,
+    started: u64,
+    clock: ClockAhead,
     stalls: Vec<Stall>,
     end: Option<(EndReason, u64)>,
     last_ns: u64,
@@ -142,6 +144,8 @@ impl<'a, S: LogSource> OneLog<'a, S> {
             intervals: Vec::new(),
             samples: Vec::new(),
             succeeded: 0,
+            started: 0,
+            clock: ClockAhead::default(),
             stalls: Vec::new(),
             end: None,
             last_ns: 0,
@@ -194,6 +198,8 @@ impl<'a, S: LogSource> OneLog<'a, S> {
         let sound = self.sound_until_s.is_some_and(|until| end_s <= until);
         self.interval_s = self.interval_s.max(interval.seconds());
         self.succeeded += interval.block.ok_count();
+        self.started += interval.block.xacts.entered;
+        interval.block.clock.seconds().iter().for_each(|seconds| self.clock.note(*seconds));
         let part = self.parts.entry(interval.phase).or_default();
         part.first_ns = Some(part.first_ns.unwrap_or(u64::MAX).min(interval.begin_ns));
         part.last_ns = part.last_ns.max(interval.end_ns);
@@ -254,6 +260,8 @@ impl<'a, S: LogSource> OneLog<'a, S> {
             intervals: self.intervals,
             missing: self.records.missing().to_owned(),
             succeeded: self.succeeded,
+            started: self.started,
+            clock: self.clock,
             stalls,
         }
     }

@@ -46,6 +46,7 @@ use crate::verdict::{FindingSeverity, LimitingParty, Verdict, VerdictFinding, Ve
 
 pub(crate) use blame::ERRORS_MAX;
 pub use contents::MARK as CONTENTS_MARK;
+pub(crate) use logs::answered_otherwise;
 pub use rules::{Rule, all as rules};
 pub use sample::MIN as LEAST_TRANSACTIONS;
 

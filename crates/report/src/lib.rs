@@ -15,6 +15,7 @@
 //!   holds a whole log (`bench/WHOLE_RUNS.md`).
 //! * **Pages are data**: static SVG for everybody; a script adds zoom, values and switches where scripts run.
 
+mod clocks;
 pub mod cmp_lx;
 pub mod compare;
 pub mod console;

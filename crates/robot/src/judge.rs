@@ -51,7 +51,12 @@ pub struct Verdict {
     pub offered_hit: bool,
     /// Why the reply is not a hit although the request offered one.
     pub miss: Option<MissCause>,
+    /// By how many seconds the server's clock is ahead of the robot's, as `Date` says; `None` if the reply does not tell.
+    pub date_ahead: Option<i64>,
 }
+
+/// The age of `Date` does not matter if the reply took less than this.
+const QUICK: Nanos = Nanos::from_secs(1);
 
 /// The time that the reply took, in nanoseconds.
 fn response_time(completed: &Completed) -> Nanos {
@@ -83,6 +88,7 @@ pub fn judge(known: &Known<'_>, request: &Request, completed: &mut Completed) ->
                 object_cachable,
                 offered_hit,
                 miss: missed.then(|| miss_cause(known, request, completed)),
+                date_ahead: date_ahead(known, request, completed),
             }
         }
         Err(mut failure) => {
@@ -97,9 +103,24 @@ pub fn judge(known: &Known<'_>, request: &Request, completed: &mut Completed) ->
                 None => None,
             };
             let violations = violation.into_iter().collect();
-            Verdict { class: Err(failure), violations, object_cachable, offered_hit: false, miss: None }
+            Verdict {
+                class: Err(failure),
+                violations,
+                object_cachable,
+                offered_hit: false,
+                miss: None,
+                date_ahead: None,
+            }
         }
     }
+}
+
+/// By how many seconds `Date` of a reply is ahead of the robot's clock. Only quick replies that the server made for the request tell
+/// about its clock.
+fn date_ahead(known: &Known<'_>, request: &Request, completed: &Completed) -> Option<i64> {
+    let reply = &completed.reply;
+    let quick = response_time(completed) < QUICK && is_first_hand(request, reply);
+    reply.date.filter(|_| quick).map(|date| date - known.unix_s)
 }
 
 /// The class of a complete reply, or the violation that makes it a failure. `problem` is the violation in its content.

@@ -231,6 +231,9 @@ pub fn success<L: Link>(
             compound.size.record(size);
             compound.exchanges.record(u64::from(auth.challenges + 1));
         }
+        if let Some(ahead) = verdict.date_ahead {
+            block.clock.note(ahead);
+        }
         if let Some(cause) = verdict.miss {
             block.miss(cause, size);
         }

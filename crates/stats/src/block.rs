@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bin_set::BinSet;
 use crate::class::{Class, ClassStats};
+use crate::clock_ahead::ClockAhead;
 use crate::counts::{
     AuthScheme, Breakdown, CloseKind, CloseStats, CompoundStats, CookieStats, CountAndBytes, DnsStats,
     KindStats, Latency, OidGen, PageStats, RangeGen, ValidationStats, VerificationStats,
@@ -204,6 +205,8 @@ pub struct Block {
     pub socks: SocksStats,
     /// Exchanges with a KDC.
     pub kerberos: KerberosStats,
+    /// How the clocks of servers differ from that of robots.
+    pub clock: ClockAhead,
     /// Transactions with servers outside of the test.
     pub foreign: ForeignStats,
     /// Requests without an answer at the end. Those for foreign servers are not among them.
@@ -215,7 +218,7 @@ fold_fields! {
         classes, offered_hits, offered_misses, missed, hit_since_transfer_ms, miss_since_transfer_ms, false_hits, kinds, request_kinds,
         unusual_status, other_replies, custom, auth_steps, authenticated, compounds, latency, range_gen, oid_gen,
         embedded, unique, ordinals, pages, req_size, errors, verified, retried, reused, late_us, think_us, skipped_launches, conn_setup_us, slow_setups,
-        conn_ttl_us, conn_uses, closes, pipeline_depth, cookies, dns, continue_us, validations, versions, streams, reads, writes, tls, socks, kerberos, foreign;
+        conn_ttl_us, conn_uses, closes, pipeline_depth, cookies, dns, continue_us, validations, versions, streams, reads, writes, tls, socks, kerberos, clock, foreign;
         xacts, waiting, conns, established, idle, populus, unanswered
     }
 }

@@ -21,6 +21,7 @@
 mod bin_set;
 pub mod block;
 pub mod class;
+mod clock_ahead;
 pub mod counts;
 pub mod dump;
 pub mod error;
@@ -51,6 +52,7 @@ pub mod xacts;
 pub use bin_set::BinSet;
 pub use block::{Block, Finished};
 pub use class::{Class, ClassStats};
+pub use clock_ahead::ClockAhead;
 pub use counts::{AuthScheme, Breakdown, CloseKind, CountAndBytes, KindStats, VerificationStats};
 pub use dump::{DumpPlan, MessageParts};
 pub use error::{ErrorCounts, ErrorKind};

@@ -2,6 +2,7 @@
 
 use super::blame::{Blame, failed_by};
 use super::{Findings, LimitingParty};
+use crate::clocks::ahead_s;
 use crate::facts::{Headline, RunFacts, SideFacts};
 
 /// Largest share of the primary phase that the busiest event loop may be working.
@@ -60,6 +61,17 @@ pub(super) fn late(facts: &RunFacts, found: &mut Findings) {
 
 /// Every interval records how far the time-of-day clock moved relative to the monotonic clock.
 pub(super) fn clock(facts: &RunFacts, found: &mut Findings) {
+    for client in facts.client.iter().flat_map(|client| &client.processes) {
+        if let Some(ahead_s) = ahead_s(facts, client) {
+            let text = format!(
+                "the clock of the servers is {} s {} that of {}: times in this log are corrected by that; synchronize the clocks of the hosts",
+                ahead_s.abs(),
+                if ahead_s > 0 { "ahead of" } else { "behind" },
+                client.log
+            );
+            found.warn("clock", text);
+        }
+    }
     for side in facts.sides() {
         let step_ms = side.total.as_ref().map_or(0.0, |total| total.clock_step_ns as f64 * 1e-6);
         if step_ms.abs() > CLOCK_STEP_MAX_MS {

@@ -217,6 +217,14 @@ const GATEWAY: [u16; 2] = [502, 504];
 /// The same, and that of load balancers without a server that answers.
 const BALANCER: [u16; 3] = [502, 503, 504];
 
+/// Whether most failures are other answers than those of a device that cannot reach its servers.
+pub(crate) fn answered_otherwise(client: &SideFacts) -> bool {
+    client.total.as_ref().is_some_and(|total| {
+        let said = failed_by(total, Blame::Device) - gateway_errors(total, &BALANCER);
+        2.0 * said > total.block.failed_count() as f64
+    })
+}
+
 /// Requests that got one of these statuses, or for which a SOCKS proxy opened no connection.
 fn gateway_errors(total: &Scope, statuses: &[u16]) -> f64 {
     let of_status = |&status| total.block.other_replies.get(status).map_or(0, |replies| replies.size.count());

@@ -349,7 +349,11 @@ fn table() -> Vec<Rule> {
     );
     add(
         "clock",
-        format!("the time-of-day clock jumped by more than {} ms", generator::CLOCK_STEP_MAX_MS),
+        format!(
+            "the time-of-day clock jumped by more than {} ms; the clocks of client and servers, on several hosts, differ by two seconds or \
+             more, as `Date` of first-hand replies tells (warning)",
+            generator::CLOCK_STEP_MAX_MS
+        ),
         Invalid,
         generator::clock,
     );

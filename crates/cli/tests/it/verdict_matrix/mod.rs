@@ -3,6 +3,7 @@
 //! `docs/verdict.md` has the table.
 
 mod bench;
+mod clocks;
 mod control_group;
 mod device;
 mod replies;
@@ -214,6 +215,7 @@ fn rows() -> Vec<Row> {
         replies::spoiled(),
         bench::faults(),
         bench::signals(),
+        clocks::apart(),
         bench::client_alone(),
         bench::limits(),
         bench::queues(),

@@ -1,5 +1,7 @@
 //! Logs that are incomplete, or do not come from one run.
 
+use polygraph_stats::record::environment::HOST;
+
 use super::*;
 
 #[test]
@@ -259,6 +261,62 @@ fn sides_that_disagree_about_contents_say_nothing_about_the_device() {
         log.log.header.settings.push((super::CONTENTS_MARK.to_owned(), "deb1f63b4389".to_owned()));
     }
     check_logs(&agreed, VerdictOutcome::Failed, &["content"]);
+}
+
+/// Logs of two hosts, of which that of the servers has a clock that is so many seconds ahead.
+fn on_two_hosts(mut client: crate::Log, mut server: crate::Log, ahead_s: i64) -> [crate::Log; 2] {
+    let host = |name: &str| (HOST.to_owned(), name.to_owned());
+    client.log.header.environment.push(host("c"));
+    server.log.header.environment.push(host("s"));
+    for record in &mut client.log.records {
+        if let Record::Interval(interval) = record {
+            interval.block.clock.note(ahead_s - 1);
+            interval.block.clock.note(ahead_s);
+        }
+    }
+    let start = &mut server.log.header.start_unix_ns;
+    *start = start.saturating_add_signed(ahead_s * 1_000_000_000);
+    [client, server]
+}
+
+#[test]
+fn clocks_of_hosts_may_differ() {
+    // Errors from 20 s on; the primary phase ends at 34 s.
+    let run = Run { error: Some((5, ErrorKind::BadStatus)), error_from: 20.0, ..Run::default() };
+    let died = |at| Run { end: None, stop_at: Some(at), ..Run::default() }.server();
+    let stalled = Run { stalls: [None, Some((20.0, 22.0))], ..Run::default() };
+    let slow = Run { error: Some((5, ErrorKind::Timeout)), ..run.clone() };
+    for ahead_s in [-100, -7, 0, 7, 100] {
+        let judged = |client, server| verdict(&on_two_hosts(client, server, ahead_s));
+        assert_eq!(judged(run.client(), died(20.5)).0, "INVALID (server)", "{ahead_s} s ahead");
+        assert_eq!(judged(run.client(), died(30.0)).0, "FAILED (device)", "{ahead_s} s ahead");
+        assert_eq!(judged(run.client(), Run::default().server()).0, "FAILED (device)", "{ahead_s} s ahead");
+        let (word, rule, _) = judged(slow.client(), stalled.server());
+        assert_eq!((&*word, rule), ("INVALID (server)", "stalls"), "{ahead_s} s ahead");
+    }
+    let healthy = on_two_hosts(Run::default().client(), Run::default().server(), 7);
+    check_logs(&healthy, VerdictOutcome::Valid, &["(clock)"]);
+    // A device that changes Date does not change the clock of its host.
+    let mut one_host = on_two_hosts(Run::default().client(), Run::default().server(), 7);
+    one_host.iter_mut().for_each(|log| log.log.header.environment.retain(|(name, _)| name != HOST));
+    one_host.iter_mut().for_each(|log| log.log.header.environment.push((HOST.to_owned(), "h".to_owned())));
+    check_logs(&one_host, VerdictOutcome::Valid, &[]);
+}
+
+/// What a device answers by itself does not depend on servers that it never asks, whatever their clock says of their end.
+#[test]
+fn servers_that_nobody_asked_are_no_excuse() {
+    let run = |kind| Run { error: Some((1, kind)), ..Run::default() };
+    let unasked = || {
+        let mut server = Run { end: Some(EndReason::Interrupted), ..Run::default() }.server();
+        server.log.records.retain(|record| matches!(record, Record::End { .. }));
+        server
+    };
+    assert_eq!(verdict(&[run(ErrorKind::BadHead).client(), unasked()]).0, "FAILED (device)");
+    // In the logs of these tests, bad statuses are 503: a gateway without servers says so, too.
+    for kind in [ErrorKind::Timeout, ErrorKind::BadStatus] {
+        assert_eq!(verdict(&[run(kind).client(), unasked()]).0, "INVALID (server)", "{kind:?}");
+    }
 }
 
 #[test]
