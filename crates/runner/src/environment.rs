@@ -15,7 +15,17 @@ use crate::{certificates, content_files};
 
 /// This machine. Relative paths start in the working directory.
 #[derive(Clone, Copy, Debug)]
-pub struct Machine;
+pub struct Machine {
+    /// Whether servers of the test run here, in this process or in its workers.
+    runs_servers: bool,
+}
+
+impl Machine {
+    /// For processes that run servers.
+    pub const WITH_SERVERS: Machine = Machine { runs_servers: true };
+    /// For clients, and for processes that only start others.
+    pub const WITHOUT_SERVERS: Machine = Machine { runs_servers: false };
+}
 
 impl Environment for Machine {
     fn content_db(&self, path: &str) -> Result<Files, String> {
@@ -60,6 +70,10 @@ impl Environment for Machine {
 
     fn pem(&self, path: &str) -> Result<String, String> {
         std::fs::read_to_string(path).map_err(|e| format!("cannot read {path}: {e}"))
+    }
+
+    fn runs_servers(&self) -> bool {
+        self.runs_servers
     }
 
     fn authority(&self, sharing_group: Option<&str>) -> Result<Identity, String> {
@@ -121,11 +135,12 @@ impl Loader for CheckingLoader {
     }
 
     fn look(&self, kind: FileKind, path: &str) -> Result<(), String> {
+        let here = Machine::WITHOUT_SERVERS;
         match kind {
-            FileKind::ContentDb => Machine.content_db(path).map(drop),
-            FileKind::DocumentRoot => Machine.document_root(path).map(drop),
-            FileKind::TextDb => Machine.text_db(path).map(drop),
-            FileKind::Trace => Machine.trace(path).map(drop),
+            FileKind::ContentDb => here.content_db(path).map(drop),
+            FileKind::DocumentRoot => here.document_root(path).map(drop),
+            FileKind::TextDb => here.text_db(path).map(drop),
+            FileKind::Trace => here.trace(path).map(drop),
         }
     }
 

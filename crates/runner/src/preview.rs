@@ -76,7 +76,7 @@ fn simulate(workload: &Workload, plan: &Prediction, seed: u64) -> Result<Offered
     if plan.robots.agents + plan.servers.agents > MAX_AGENTS {
         return Err("there are too many robots and servers; `polygraph simulate` has no limit".into());
     }
-    let test = lower(workload, "workload", Seed(seed), &Machine)
+    let test = lower(workload, "workload", Seed(seed), &Machine::WITH_SERVERS)
         .map_err(|all| all.first().map_or_else(String::new, ToString::to_string))?;
     if test.full_rate().is_none() {
         return Err("the rate of best-effort robots depends on replies".into());

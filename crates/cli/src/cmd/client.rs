@@ -8,6 +8,7 @@ use polygraph_link::nanos;
 use polygraph_plan::{Schedule, Test};
 use polygraph_report::side_summary::SideSummary;
 use polygraph_runner::addresses::AddedAddresses;
+use polygraph_runner::environment::Machine;
 use polygraph_runner::preflight::{self, OriginPlaces, PreflightCheck};
 use polygraph_runner::{Failure, RunSettings, host_check, jobs, layouts, log_file};
 use polygraph_stats::{Record, Side};
@@ -159,7 +160,7 @@ impl Args {
     /// The test of the workload file, or the one that options describe.
     fn test(&self, settings: &RunSettings) -> Result<Test, Failure> {
         let path = DevicePath { proxy: self.proxy.as_deref(), surrogate: self.surrogate.as_deref() };
-        if let Some(mut test) = self.workload.test(settings.global_seed, true)? {
+        if let Some(mut test) = self.workload.test(settings.global_seed, true, Machine::WITHOUT_SERVERS)? {
             self.robots.device_tls.apply(&mut test)?;
             path.apply(&mut test)?;
             apply_socks(self.socks_proxy.as_deref(), self.socks_names, &mut test)?;

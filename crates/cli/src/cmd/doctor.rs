@@ -12,6 +12,7 @@ use polygraph_doctor::{
 };
 use polygraph_netsetup::Ledger;
 use polygraph_plan::{Schedule, Test, values};
+use polygraph_runner::environment::Machine;
 use polygraph_runner::{Failure, RunSettings, ceiling, host_check, jobs::ClientSettings, layouts};
 use polygraph_stats::Side;
 use polygraph_traffic::Distr;
@@ -234,7 +235,7 @@ impl Args {
             variant: VariantOptions::default(),
             share_worlds: None,
         };
-        options.test(settings.global_seed, false)
+        options.test(settings.global_seed, false, Machine::WITHOUT_SERVERS)
     }
 }
 

@@ -111,7 +111,7 @@ fn tls(made: bool, certificate: Option<&Path>) -> Result<Option<ServerTls>, Fail
         let tls = server_tls(path).map_err(|text| Failure::usage(format!("--cert {text}")))?;
         return Ok(Some(tls));
     }
-    let made = made.then(|| plain_tls(&Machine, Seed(std::process::id().into()))).transpose();
+    let made = made.then(|| plain_tls(&Machine::WITH_SERVERS, Seed(std::process::id().into()))).transpose();
     Ok(made.map_err(|e| Failure::usage(format!("--tls: {e}")))?.map(|(_, server)| server))
 }
 

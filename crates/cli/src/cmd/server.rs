@@ -9,6 +9,7 @@ use polygraph_link::nanos;
 use polygraph_plan::{Schedule, Test};
 use polygraph_report::side_summary::SideSummary;
 use polygraph_runner::addresses::AddedAddresses;
+use polygraph_runner::environment::Machine;
 use polygraph_runner::{Failure, described_settings, host_check, jobs, layouts, log_file};
 use polygraph_stats::Side;
 use polygraph_traffic::Distr;
@@ -68,7 +69,7 @@ pub struct Args {
 pub fn run(args: Args) -> Done {
     limits::raise_descriptor_limit();
     let settings = args.common.run_settings();
-    let mut test = match args.workload.test(settings.global_seed, true)? {
+    let mut test = match args.workload.test(settings.global_seed, true, Machine::WITH_SERVERS)? {
         Some(test) => test,
         None => args.test()?,
     };

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser;
 use polygraph_link::nanos;
+use polygraph_runner::environment::Machine;
 use polygraph_runner::result::{Conclusion, logs, manifest, result_directory, write_manifest};
 use polygraph_runner::simulation::{EPOCH, Simulation, SimulationSetup};
 use polygraph_runner::{Expectations, Failure, RunSettings, make_directory, simulation_table};
@@ -113,7 +114,14 @@ pub fn run(args: Args) -> Done {
     let mut settings = args.settings();
     let working_set = args.working_set.open(&mut settings)?;
     let sharing = (args.share_worlds, false);
-    let test = make_test::of_workload(&args.file, &args.source, args.variant, sharing, settings.global_seed)?;
+    let test = make_test::of_workload(
+        &args.file,
+        &args.source,
+        args.variant,
+        sharing,
+        settings.global_seed,
+        Machine::WITH_SERVERS,
+    )?;
     working_set.check(&test, notify)?;
     let directory = args.directory()?;
     // Simulations with different seeds have different times of day.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use polygraph_plan::test::repeat_delay;
 use polygraph_plan::{Schedule, Test};
+use polygraph_runner::environment::Machine;
 use polygraph_runner::{Bench, Failure, RunSettings};
 use polygraph_traffic::Distr;
 
@@ -68,7 +69,7 @@ impl BenchOptions {
         settings: &RunSettings,
         schedule: impl FnOnce() -> Schedule,
     ) -> Result<Test, Failure> {
-        if let Some(mut test) = self.workload.test(settings.global_seed, false)? {
+        if let Some(mut test) = self.workload.test(settings.global_seed, false, Machine::WITH_SERVERS)? {
             self.robots.device_tls.apply(&mut test)?;
             return Ok(test);
         }

@@ -91,7 +91,8 @@ pub fn of_options(
     };
     let device_tls = &options.device_tls;
     let robots_use_tls = common.uses_tls() || device_tls.device_tls == Some(true);
-    let tls = robots_use_tls.then(|| plain(global_seed)).transpose()?;
+    let machine = if parts.listen.is_empty() { Machine::WITHOUT_SERVERS } else { Machine::WITH_SERVERS };
+    let tls = robots_use_tls.then(|| plain(global_seed, machine)).transpose()?;
     let (client_tls, server_tls) = tls.unzip();
     let proxy_names = parts.proxy.iter().map(|proxy| host_of(proxy).to_owned()).collect();
     let robots =
@@ -138,8 +139,8 @@ pub fn of_options(
 }
 
 /// The TLS settings of robots and servers, if options say no more than that they use it.
-fn plain(seed: u64) -> Result<(Arc<ClientTls>, Arc<ServerTls>), Failure> {
-    let made = plain_tls(&Machine, Seed(seed)).map_err(|e| Failure::usage(format!("--tls: {e}")))?;
+fn plain(seed: u64, machine: Machine) -> Result<(Arc<ClientTls>, Arc<ServerTls>), Failure> {
+    let made = plain_tls(&machine, Seed(seed)).map_err(|e| Failure::usage(format!("--tls: {e}")))?;
     Ok((Arc::new(made.0), Arc::new(made.1)))
 }
 
@@ -154,7 +155,8 @@ pub fn servers_of_options(
     sizes: Distr,
     schedule: Schedule,
 ) -> Result<Test, Failure> {
-    let tls = if common.uses_tls() { Some(plain(common.global_rng_seed)?.1) } else { None };
+    let tls =
+        if common.uses_tls() { Some(plain(common.global_rng_seed, Machine::WITH_SERVERS)?.1) } else { None };
     Ok(Test {
         name: "command line".into(),
         robots: Vec::new(),
@@ -275,10 +277,15 @@ impl ConfigOptions {
     ///
     /// # Errors
     /// If the file does not compile, or uses a feature that this program does not support.
-    pub fn test(&self, global_seed: u64, share_worlds: bool) -> Result<Option<Test>, Failure> {
+    pub fn test(
+        &self,
+        global_seed: u64,
+        share_worlds: bool,
+        machine: Machine,
+    ) -> Result<Option<Test>, Failure> {
         let Some(file) = &self.config else { return Ok(None) };
         let sharing = (self.share_worlds, share_worlds);
-        of_workload(file, &self.source, self.variant, sharing, global_seed).map(Some)
+        of_workload(file, &self.source, self.variant, sharing, global_seed, machine).map(Some)
     }
 }
 
@@ -293,6 +300,7 @@ pub fn of_workload(
     variant: VariantOptions,
     sharing: (Option<bool>, bool),
     global_seed: u64,
+    machine: Machine,
 ) -> Result<Test, Failure> {
     let compilation = compile(file, &WorkloadLoader, &source.compiler(global_seed));
     compilation.script_output.iter().for_each(|line| output::print(&format!("script output: {line}\n")));
@@ -304,7 +312,7 @@ pub fn of_workload(
     };
     workload.compat = variant.compat.or(workload.compat);
     let name = Path::new(file).file_name().map_or(file.into(), |name| name.to_string_lossy());
-    let mut test = lower(&workload, &name, Seed(global_seed), &Machine).map_err(|all| {
+    let mut test = lower(&workload, &name, Seed(global_seed), &machine).map_err(|all| {
         let list: Vec<String> = all.iter().map(|obstacle| format!("\n  {obstacle}")).collect();
         Failure::usage(format!("{file} is correct, but cannot be run here:{}", list.concat()))
     })?;

@@ -46,6 +46,9 @@ impl Environment for Nothing {
     fn pem(&self, _: &str) -> Result<String, String> {
         Err("none".to_owned())
     }
+    fn runs_servers(&self) -> bool {
+        true
+    }
     fn authority(&self, _: Option<&str>) -> Result<Identity, String> {
         Err("none".to_owned())
     }

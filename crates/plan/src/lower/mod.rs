@@ -121,6 +121,9 @@ pub trait Environment {
     /// If it cannot be read.
     fn pem(&self, path: &str) -> Result<String, String>;
 
+    /// Whether servers of the test run here. Nobody else needs their private keys, which take long to make.
+    fn runs_servers(&self) -> bool;
+
     /// The authority that signs generated certificates. The same `sharing_group` always has the same one.
     ///
     /// # Errors

@@ -40,11 +40,16 @@ mod servers;
 
 /// An environment with files whose only entry is their own path, a trace of one URL, and one host with an
 /// address.
-struct Fake;
+struct Fake {
+    runs_servers: bool,
+}
 
 fn files(path: &str) -> Files {
     Files(vec![File { name: path.to_owned(), bytes: b"x".to_vec() }])
 }
+
+/// A process that runs robots and servers.
+const BENCH: Fake = Fake { runs_servers: true };
 
 impl Environment for Fake {
     fn content_db(&self, path: &str) -> Result<Files, String> {
@@ -101,6 +106,10 @@ impl Environment for Fake {
         }
     }
 
+    fn runs_servers(&self) -> bool {
+        self.runs_servers
+    }
+
     fn authority(&self, group: Option<&str>) -> Result<Identity, String> {
         let name = group.unwrap_or_default().as_bytes().to_vec();
         Ok(Identity { chain: vec![name], key: b"key".to_vec() })
@@ -133,7 +142,7 @@ fn workload(text: &str) -> Workload {
 
 #[track_caller]
 fn adopted(more: &str) -> Test {
-    lower(&workload(&program(more)), "test", Seed(1), &Fake).unwrap_or_else(|all| panic!("{more}: {all:?}"))
+    lower(&workload(&program(more)), "test", Seed(1), &BENCH).unwrap_or_else(|all| panic!("{more}: {all:?}"))
 }
 
 #[track_caller]
@@ -466,7 +475,7 @@ fn what_cannot_be_run_is_named() {
     ];
     for (more, words) in cases {
         let workload = workload(&program(more));
-        let all = lower(&workload, "test", Seed(1), &Fake).err().unwrap_or_default();
+        let all = lower(&workload, "test", Seed(1), &BENCH).err().unwrap_or_default();
         let of_kind = |obstacle: &LowerError| match words.to_lowercase().contains("ftp") {
             true => matches!(obstacle, LowerError::Obsolete(_)),
             false => matches!(obstacle, LowerError::Unsupported(_)),
@@ -485,7 +494,7 @@ fn defaults_may_be_written_out() {
 fn thermostats_of_phases_are_adopted() {
     let more = "Phase Q = { name = \"q\"; goal.duration = 1min; \
          rptmstat = { sample_dur = 30sec; load_delta = 1%; rptm_max = 1.5sec; }; }; schedule(Q);";
-    let test = lower(&workload(&program(more)), "test", Seed(1), &Fake).expect("a test");
+    let test = lower(&workload(&program(more)), "test", Seed(1), &BENCH).expect("a test");
     let rule = Rptmstat { sample_dur: 30.0, load_delta: 0.01, rptm_min: None, rptm_max: Some(1.5) };
     let rules: Vec<_> = test.schedule.phases.iter().map(|phase| phase.rptmstat).collect();
     assert_eq!(rules.iter().flatten().collect::<Vec<_>>(), [&rule]);
@@ -494,7 +503,7 @@ fn thermostats_of_phases_are_adopted() {
 #[test]
 fn gaps_without_a_length_are_refused() {
     let workload = workload(&program("R.req_rate = undef(); R.req_inter_arrival = const(0sec);"));
-    let all = lower(&workload, "test", Seed(1), &Fake).err().unwrap_or_default();
+    let all = lower(&workload, "test", Seed(1), &BENCH).err().unwrap_or_default();
     assert!(all.iter().any(|obstacle| obstacle.to_string().contains("req_inter_arrival")), "{all:?}");
 }
 
@@ -517,7 +526,7 @@ fn distributions() {
         let compilation = compile("test.pg", &loader, &Options::default());
         let workload =
             compilation.workload.unwrap_or_else(|| panic!("{size}: {:?}", compilation.diagnostics));
-        let test = lower(&workload, "test", Seed(1), &Fake).unwrap();
+        let test = lower(&workload, "test", Seed(1), &BENCH).unwrap();
         assert_eq!(test.field.catalog.contents[0].size, Some(wanted), "{size}");
     }
 }
@@ -528,7 +537,7 @@ fn what_is_missing_outside_is_named() {
         ("R.interests = [ \"foreign\" ]; R.foreign_trace = \"gone\";", "gone is gone"),
         ("R.http_proxies = [ 'nobody.tst:3128' ];", "nobody.tst has no address"),
     ] {
-        let all = lower(&workload(&program(more)), "test", Seed(1), &Fake).err().unwrap_or_default();
+        let all = lower(&workload(&program(more)), "test", Seed(1), &BENCH).err().unwrap_or_default();
         assert_eq!(all, [LowerError::Missing(words.to_owned())], "{more}");
     }
 }
@@ -640,7 +649,7 @@ fn settings_that_nothing_reads_are_noted() {
         assert_eq!(found.len(), usize::from(!wanted.is_empty()), "{text}: {found:?}");
         assert_eq!(crate::predict::warnings(&workload, &crate::predict::predict(&workload)), found, "{text}");
         let notes =
-            lower(&workload, "test", Seed(1), &Fake).unwrap_or_else(|all| panic!("{text}: {all:?}")).notes;
+            lower(&workload, "test", Seed(1), &BENCH).unwrap_or_else(|all| panic!("{text}: {all:?}")).notes;
         for finding in found {
             assert!(
                 finding.message.contains(wanted) && finding.message.contains(" has no effect: "),
@@ -755,7 +764,7 @@ fn the_standard_workloads_can_be_run_on_one_machine() {
         assert_eq!(compilation.render(Style::Plain), "", "{file}");
         let workload = compilation.workload.unwrap();
         assert_eq!(settings_without_effect(&workload), [], "{file}");
-        let test = lower(&workload, file, Seed(1), &Fake).unwrap_or_else(|all| panic!("{file}: {all:?}"));
+        let test = lower(&workload, file, Seed(1), &BENCH).unwrap_or_else(|all| panic!("{file}: {all:?}"));
         assert!(test.robot_count() > 0 && !test.field.servers.is_empty(), "{file}");
         let mut machine = test.servers.iter().flat_map(|servers| &servers.sites).map(|site| site.listen.ip());
         assert!(machine.all(|ip| ip.is_loopback()), "{file}");

@@ -19,7 +19,8 @@ const EARLY_BYTES: u32 = 16 * 1024;
 /// What makes agents speak HTTP/3.
 const THREE: &str = "\"3\" of `http_versions`";
 
-/// The settings of robots and servers with a `SslWrap` that sets no field. Servers also accept HTTP/2.
+/// The settings of robots and servers with a `SslWrap` that sets no field. Servers also accept HTTP/2; if none runs here, they have
+/// no certificates.
 ///
 /// # Errors
 /// If this program was built without TLS, or certificates cannot be made.
@@ -177,12 +178,16 @@ fn ticket_secret(seed: Seed) -> [u8; 32] {
     secret
 }
 
-/// The authority and the keys of generated certificates.
+/// The authority and the keys of generated certificates; none if no server runs here.
 fn generated(
     wrap: &SslWrap,
     root: Option<PemFile>,
     found: &mut Lowering<'_>,
 ) -> (Option<Identity>, Selector<Vec<u8>>) {
+    let kinds = kinds(wrap, found);
+    if !found.environment.runs_servers() {
+        return (None, Selector::default());
+    }
     let group = wrap.sharing_group.as_deref();
     let given = root.filter(|root| !root.keys.is_empty());
     let authority = match given {
@@ -195,7 +200,7 @@ fn generated(
     };
     let authority = authority.and_then(|made| found.load(made));
     let mut keys = Vec::new();
-    for (kind, prob) in kinds(wrap, found) {
+    for (kind, prob) in kinds {
         let key = found.environment.private_key(group, kind);
         keys.extend(found.load(key).map(|key| (key, prob)));
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use polygraph_fleet::controller::{ChoiceRules, members};
 use polygraph_runner::Failure;
+use polygraph_runner::environment::Machine;
 
 use super::{FleetTarget, version, workload};
 use crate::exit::{Done, FAILED};
@@ -34,7 +35,14 @@ pub struct ExecCheckArgs {
 /// Ships the workload, and shows what the agents say of it.
 pub async fn run(args: &ExecCheckArgs) -> Done {
     let seed = args.global_rng_seed;
-    let test = make_test::of_workload(&args.config, &args.source, args.variant, (None, true), seed)?;
+    let test = make_test::of_workload(
+        &args.config,
+        &args.source,
+        args.variant,
+        (None, true),
+        seed,
+        Machine::WITHOUT_SERVERS,
+    )?;
     let mut run = workload::run_of(&args.config, &args.source, "exec-check", seed)?;
     let mut fleet = args.target.connect().await?;
     let rules = ChoiceRules {

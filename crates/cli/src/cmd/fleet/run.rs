@@ -7,6 +7,7 @@ use polygraph_engine::signals::StopSignals;
 use polygraph_fleet::controller::{Candidate, Choice, ChoiceRules, Followed, Incident, members};
 use polygraph_fleet::{Fleet, FleetEvent, FleetRun, LostPolicy, block_on};
 use polygraph_plan::Test;
+use polygraph_runner::environment::Machine;
 use polygraph_runner::result::{check_empty, result_directory};
 use polygraph_runner::{Expectations, Failure, RunResult, make_directory};
 use polygraph_stats::Side;
@@ -71,6 +72,7 @@ impl FleetTest<'_> {
             self.workload.variant,
             sharing,
             self.global_seed,
+            Machine::WITHOUT_SERVERS,
         )?;
         self.path.apply(&mut test)?;
         let run = workload::run_of(config, &self.workload.source, self.label, self.global_seed)?;

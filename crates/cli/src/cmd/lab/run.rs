@@ -8,6 +8,7 @@ use polygraph_device::Device;
 use polygraph_lab::{Lab, LabDirectory, LabError, LabRole, LabRun, LabRunEvent, LabWorkload};
 use polygraph_plan::Test;
 use polygraph_runner::device::DeviceUnderTest;
+use polygraph_runner::environment::Machine;
 use polygraph_runner::{Expectations, Failure, RunResult};
 
 use super::status::remove;
@@ -196,7 +197,14 @@ impl RunArgs {
 
     fn test(&self, workload: &LabWorkload) -> Result<Test, Failure> {
         let file = workload.config.display().to_string();
-        make_test::of_workload(&file, &source(workload), self.variant, (None, true), self.global_rng_seed)
+        make_test::of_workload(
+            &file,
+            &source(workload),
+            self.variant,
+            (None, true),
+            self.global_rng_seed,
+            Machine::WITHOUT_SERVERS,
+        )
     }
 
     /// The options of all processes.

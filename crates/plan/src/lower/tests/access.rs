@@ -65,6 +65,17 @@ fn tls_is_adopted() {
 }
 
 #[test]
+fn only_those_who_run_servers_need_their_keys() {
+    let more = "SslWrap W = { root_certificate = \"root.pem\"; }; S.ssl_wraps = [ W ]; R.ssl_wraps = [ W ];";
+    let client = Fake { runs_servers: false };
+    let test =
+        lower(&workload(&program(more)), "test", Seed(1), &client).expect("the file has no private key");
+    assert_eq!(test.robots[0].tls.items()[0].roots, [b"root".to_vec()]);
+    let server = &test.servers[0].farm.tls.items()[0];
+    assert!(server.authority.is_none() && server.keys.items().is_empty());
+}
+
+#[test]
 fn contradictory_tls_is_refused() {
     let cases = [
         ("SslWrap W; S.ssl_wraps = [ W ];", "`ssl_wraps` of their own"),
@@ -97,7 +108,7 @@ fn contradictory_tls_is_refused() {
         ),
     ];
     for (more, words) in cases {
-        let all = lower(&workload(&program(more)), "test", Seed(1), &Fake).err().unwrap_or_default();
+        let all = lower(&workload(&program(more)), "test", Seed(1), &BENCH).err().unwrap_or_default();
         assert!(all.iter().any(|obstacle| obstacle.to_string().contains(words)), "{more}: {all:?}");
     }
 }
@@ -112,7 +123,7 @@ fn http3_needs_tls13() {
     const FOLLOW: &str = "R.follow_alt_svc = true;";
     let obstacles = |robot: &str, server: &str, more: &str| {
         let text = format!("SslWrap W = {{ {robot} }}; SslWrap V = {{ {server} }}; {BOTH} {more}");
-        let all = lower(&workload(&program(&text)), "test", Seed(1), &Fake).err().unwrap_or_default();
+        let all = lower(&workload(&program(&text)), "test", Seed(1), &BENCH).err().unwrap_or_default();
         all.iter().map(LowerError::to_string).collect::<Vec<_>>()
     };
     let three = "leave out \"3\" of `http_versions`";
@@ -170,7 +181,7 @@ fn foreign_urls_must_be_possible() {
         ));
         let shown =
             |all: Vec<LowerError>| all.iter().map(LowerError::to_string).collect::<Vec<_>>().join("; ");
-        lower(&workload(&text), "test", Seed(1), &Fake).err().map(shown)
+        lower(&workload(&text), "test", Seed(1), &BENCH).err().map(shown)
     };
     assert_eq!(foreign("plain", ""), None);
     let why = foreign("secure", "").unwrap_or_default();
@@ -215,7 +226,7 @@ fn socks_proxies_of_robots_are_adopted() {
     let proxies = ["10.0.0.9:1081", "10.0.0.10:1080"].map(|text| text.parse().unwrap()).to_vec();
     assert_eq!(robot.socks, Some(Socks { proxies, share: 0.25, chained: 0.5, names: true }));
     let long = format!("R.socks_proxies = [ '10.0.0.9' ]; R.credentials = [ \"joe:{}\" ];", "x".repeat(256));
-    let all = lower(&workload(&program(&long)), "test", Seed(1), &Fake).unwrap_err();
+    let all = lower(&workload(&program(&long)), "test", Seed(1), &BENCH).unwrap_err();
     assert!(all[0].to_string().contains("no room for more than 255 bytes"), "{all:?}");
 }
 
@@ -230,6 +241,6 @@ fn servers_know_the_accounts_of_all_robots() {
     let users: Vec<_> = access.users.iter().map(|(user, password)| (&**user, &**password)).collect();
     assert_eq!(users, [("D\\ann", "b:c"), ("joe", "a")]);
     let twice = "R.credentials = [ \"joe:a\", \"joe:b\" ]; S.auth_schemes = [ \"basic\" ];";
-    let all = lower(&workload(&program(twice)), "test", Seed(1), &Fake).unwrap_err();
+    let all = lower(&workload(&program(twice)), "test", Seed(1), &BENCH).unwrap_err();
     assert!(all[0].to_string().contains("two passwords of the user `joe`"), "{all:?}");
 }
