@@ -13,7 +13,7 @@ UNITDIR = $(DESTDIR)$(PREFIX)/lib/systemd/system
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 
 # What an installed program has, and a first `cargo run --release -- try` need not build.
-FEATURES = fleet,kerberos,manual,parquet,tls
+FEATURES = fleet,kerberos,manual,mimalloc,parquet,tls
 
 # The targets of release archives, and the one of `make static`. A target without a Rust standard library on this machine is left out.
 DIST_TARGETS ?= x86_64-unknown-linux-musl aarch64-unknown-linux-musl

@@ -33,11 +33,14 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+#[cfg(feature = "mimalloc")]
+use polygraph_allocator as _;
 use polygraph_engine::limits;
 use polygraph_runner::{Failure, host_check};
 
 use crate::exit::Done;
 use crate::lazy::Lazy;
+
 use crate::legacy::{command_line, programs, unsupported_options};
 use crate::options::ConsoleOptions;
 use crate::options::common::{given_command_line, keep_command_line};
