@@ -11,6 +11,7 @@ use polygraph_plan::Test;
 use polygraph_runner::device::{DeviceReport, DeviceUnderTest, StartedDevice};
 use polygraph_runner::result::{Conclusion, check_empty, manifest, result_directory, write_manifest};
 use polygraph_runner::{Expectations, Failure, Notify, RunResult, make_directory};
+use polygraph_stats::exit_code;
 use serde_json::{Value, json};
 
 use crate::host_process::HostProcess;
@@ -24,10 +25,12 @@ const PATIENCE: Duration = Duration::from_secs(90);
 const SERVERS_END: Duration = Duration::from_secs(20);
 /// What servers print when they accept connections.
 const LISTENING: &str = "listening at";
+/// The exit code of a process whose run ended as planned.
+const OK: i32 = exit_code::OK as i32;
 /// The exit code of a process that was asked to stop.
-const INTERRUPTED: i32 = 130;
+const INTERRUPTED: i32 = exit_code::INTERRUPTED as i32;
 /// The exit code of a client whose error goal was reached, or whose device did not answer before the test.
-const FAILED: i32 = 1;
+const FAILED: i32 = exit_code::FAILED as i32;
 
 /// A test in a lab.
 #[derive(Debug)]
@@ -365,7 +368,7 @@ impl Processes {
 /// Whether a process ended in order.
 fn has_results(process: &mut HostProcess, status: ExitStatus) -> bool {
     match status.code() {
-        Some(0 | INTERRUPTED) => true,
+        Some(OK | INTERRUPTED) => true,
         // Without a log, its test has not begun.
         Some(FAILED) => process.log.exists(),
         _ => false,
