@@ -2,6 +2,7 @@
 
 use crate::figures::value;
 use crate::scope::Scope;
+use crate::text::decimals;
 
 /// The two historic forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +11,8 @@ pub enum ConsoleForm {
     /// connections.
     V1,
     /// Of 2.x to 4.x: minutes since the start, name, transactions so far, replies per second, mean response
-    /// time in milliseconds, hit ratio in percent, errors, open connections.
+    /// time in milliseconds, hit ratio in percent, errors, open connections. The original shows hundredths of minutes and whole
+    /// milliseconds, which are too coarse for a fast device.
     V4,
 }
 
@@ -40,9 +42,9 @@ pub struct ConsoleLine<'a> {
     pub scope: &'a Scope,
 }
 
-/// The time stamp of a console message: run time in minutes, six wide and zero filled.
+/// The time stamp of a console message: run time in minutes, filled with zeros. Its last digit stands for 6 ms.
 pub fn stamp(at_s: f64) -> String {
-    format!("{:06.2}| ", at_s / 60.0)
+    format!("{:08.4}| ", at_s / 60.0)
 }
 
 impl ConsoleLine<'_> {
@@ -60,9 +62,10 @@ impl ConsoleLine<'_> {
                 format!("{unix:.6} {name:<8} {:>9} {rate:>8.2} {hits:>6.2} {errors:>5}", self.ok_so_far)
             }
             ConsoleForm::V4 => {
-                let rptm = figure("resp_tm_mean");
+                let rptm = value("resp_tm_mean", self.scope)
+                    .map_or_else(|| "-1".to_owned(), |ms| format!("{ms:.*}", decimals(ms)));
                 format!(
-                    "{}{name:<8} {:>9} {rate:>8.2} {rptm:>6.0} {hits:>6.2} {errors:>5}",
+                    "{}{name:<8} {:>9} {rate:>8.2} {rptm:>6} {hits:>6.2} {errors:>5}",
                     stamp(self.at_s),
                     self.ok_so_far
                 )
@@ -82,7 +85,7 @@ impl ConsoleLine<'_> {
                 "unix_time", "phase", "replies", "rep/s", "hit%", "errs", "conns"
             ),
             ConsoleForm::V4 => format!(
-                "minute  {:<8} {:>9} {:>8} {:>6} {:>6} {:>5} {:>6}",
+                "minute    {:<8} {:>9} {:>8} {:>6} {:>6} {:>5} {:>6}",
                 "phase", "replies", "rep/s", "ms", "hit%", "errs", "conns"
             ),
         }

@@ -2,14 +2,16 @@
 
 use std::path::Path;
 
-use polygraph_stats::{EndReason, ErrorKind};
+use polygraph_stats::{Block, EndReason, ErrorKind, Finished, Record};
 
+use crate::console::{ConsoleForm, ConsoleLine, ConsoleSpan};
 use crate::facts::PhaseEnd;
 
 use crate::fold::fold;
 use crate::lr::LrOptions;
 use crate::lx::select::PAPER;
 use crate::lx::{LxError, LxOptions, LxSide, list_figures, lx_json};
+use crate::scope::Scope;
 use crate::testlog::Run;
 use crate::{Log, lr, lx, summary_text};
 
@@ -35,6 +37,37 @@ fn lr_text(logs: &[Log], options: LrOptions) -> String {
     let text = String::from_utf8(text).unwrap();
     missing.iter().for_each(|missing| assert!(text.contains(missing), "{missing}"));
     text
+}
+
+/// A device on the same machine answers in a fraction of a millisecond.
+#[test]
+fn lr_tells_fast_replies_apart() {
+    let column = |us: u64| {
+        let intervals = short().client().log.records.into_iter().filter_map(|record| match record {
+            Record::Interval(interval) => Some(interval),
+            _ => None,
+        });
+        let mut interval = intervals.last().unwrap();
+        interval.block = Block::new();
+        interval.block.finish(&Finished { rptm_us: us, size: 1000, ..Finished::default() });
+        let scope = Scope::of_interval(*interval);
+        let line = ConsoleLine {
+            span: ConsoleSpan::Interval,
+            phase: "meas",
+            at_s: 1.0,
+            start_unix_ns: 0,
+            ok_so_far: 1,
+            scope: &scope,
+        };
+        let text = line.text(ConsoleForm::V4);
+        let columns: Vec<&str> = text.split_whitespace().collect();
+        assert_eq!((columns.len(), columns[0]), (8, "000.0167|"), "{text}");
+        columns[4].to_owned()
+    };
+    assert_eq!(
+        [412, 980, 1_234, 12_345, 123_456, 1_234_567].map(column),
+        ["0.412", "0.980", "1.23", "12.3", "123", "1235"]
+    );
 }
 
 fn one(run: &Run, phases: &[&str], object: &str) -> f64 {
@@ -269,7 +302,7 @@ fn lr_of_a_whole_log() {
 #[test]
 fn lr_of_a_killed_log_in_the_old_form() {
     let run = Run { end: None, stop_at: Some(2.5), ..short() };
-    let options = LrOptions { form: crate::console::ConsoleForm::V1, ..LrOptions::default() };
+    let options = LrOptions { form: ConsoleForm::V1, ..LrOptions::default() };
     insta::assert_snapshot!(lr_text(&run.logs(), options));
 }
 

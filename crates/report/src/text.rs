@@ -30,14 +30,18 @@ pub fn number(value: Option<f64>, decimals: usize) -> String {
 
 /// A number with about three significant digits, more if it is large.
 pub fn short(value: Option<f64>) -> String {
-    let decimals = match value.map(f64::abs) {
-        Some(v) if v >= 100.0 => 0,
-        Some(v) if v >= 10.0 => 1,
-        Some(v) if v > 0.0 && v < 1.0 => 3,
-        Some(v) if v > 0.0 => 2,
+    number(value, value.map_or(0, decimals))
+}
+
+/// The decimals that show about three significant digits of a number, at most three.
+pub fn decimals(value: f64) -> usize {
+    match value.abs() {
+        v if v >= 100.0 => 0,
+        v if v >= 10.0 => 1,
+        v if v >= 1.0 => 2,
+        v if v > 0.0 => 3,
         _ => 0,
-    };
-    number(value, decimals)
+    }
 }
 
 /// A time given in milliseconds, with a unit: seconds from ten seconds on, µs below a tenth of a millisecond.

@@ -35,7 +35,7 @@ fn the_load_finds_its_level_and_follows_a_slower_device() {
     // The workload plans no rate for a phase whose load follows the response time.
     assert!(!done.out.contains("planned load"), "{}", done.out);
     for said in [
-        "000.00| fyi: rptmstat: 1 s samples, load changes by 6.00% to keep rptm in 0.025s .. 0.06s",
+        "000.0000| fyi: rptmstat: 1 s samples, load changes by 6.00% to keep rptm in 0.025s .. 0.06s",
         "rptm changes load by +6.00%",
         "rptm changes load by -6.00%",
         "rptm requires no load adjustment",
