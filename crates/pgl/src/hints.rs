@@ -147,27 +147,33 @@ fn rewritten(from: Ty, to: Ty, expr: &Expr) -> Option<String> {
         && let Base::Distr(found) = from.base
     {
         let name = call.def().name;
-        // Several amounts in different units might change their order with another unit.
-        let known: Option<Vec<String>> = args.iter().map(|arg| amount(arg, domain)).collect();
-        let good = known.filter(|known| known.len() == 1).unwrap_or_else(|| {
-            amounts(domain)[..args.len().clamp(1, 2)].iter().map(|amount| (*amount).to_owned()).collect()
+        let (wanted, found) = (an(domain.name()), an(found.name()));
+        return Some(match amounts_of(args, domain) {
+            Some(good) => format!("give `{name}` {wanted}, not {found}: `{name}({})`", good.join(", ")),
+            None => {
+                let examples = amounts(domain)[..args.len().clamp(1, 2)].join(", ");
+                format!("give `{name}` {wanted}, not {found}, for example `{name}({examples})`")
+            }
         });
-        let good = good.join(", ");
-        return Some(format!(
-            "give `{name}` {}, not {}: `{name}({good})`",
-            an(domain.name()),
-            an(found.name())
-        ));
+    }
+    if let Base::Distr(domain) = to.base
+        && from == Ty::one(drawn(domain))
+    {
+        let always = "use const(x) for a distribution that always yields x";
+        return Some(literal(expr).map_or(always.to_owned(), |text| format!("{always}: `const({text})`")));
     }
     let text = literal(expr)?;
     let number = matches!(from.base, Base::Int | Base::Float);
     Some(match (from.base, to.base) {
-        (_, Base::Distr(domain)) if from == Ty::one(drawn(domain)) => {
-            format!("use const(x) for a distribution that always yields x: `const({text})`")
-        }
         (Base::Int, Base::Distr(Domain::Float)) => format!("use const(x): `const({text}.0)`"),
+        (_, Base::Distr(domain @ (Domain::Time | Domain::Size))) if number => {
+            let amount = format!("{text}{}", unit(domain, number_of(&text)));
+            format!("a distribution of {}s is written `const({amount})` or `exp({amount})`", domain.name())
+        }
         (_, Base::Time) if number => format!("a time has a unit: `{text}sec`"),
-        (_, Base::Size) if number => format!("a size has a unit: `{text}KB`"),
+        (_, Base::Size) if number => {
+            format!("a size has a unit: `{text}{}`", unit(Domain::Size, number_of(&text)))
+        }
         (_, Base::Rate) if number => format!("a rate is a division: `{text}/sec`"),
         (_, Base::Bwidth) if number => format!("a bandwidth is a division: `{text}Kb/sec`"),
         (Base::Time, Base::Rate) => format!("one event in this time is the rate `1/{text}`"),
@@ -186,18 +192,35 @@ fn rewritten(from: Ty, to: Ty, expr: &Expr) -> Option<String> {
     })
 }
 
-/// A plain number as an amount of the domain of a distribution; of an amount in another unit, only the number
-/// is kept.
-fn amount(expr: &Expr, domain: Domain) -> Option<String> {
-    let text = literal(expr)?;
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    Some(match domain {
-        Domain::Int => digits.to_owned(),
-        Domain::Float if digits.contains('.') => digits.to_owned(),
-        Domain::Float => format!("{digits}.0"),
-        Domain::Time => format!("{digits}sec"),
-        Domain::Size => format!("{digits}KB"),
-    })
+/// The arguments of a distribution as amounts of another domain: plain numbers, or a single amount, of which only the number is
+/// kept. Several amounts in different units might change their order with another unit.
+fn amounts_of(args: &[Expr], domain: Domain) -> Option<Vec<String>> {
+    let texts: Vec<String> = args.iter().map(literal).collect::<Option<_>>()?;
+    let digits = |text: &String| text.trim_end_matches(|c: char| c.is_ascii_alphabetic()).to_owned();
+    let numbers: Vec<String> = texts.iter().map(digits).collect();
+    if numbers != texts && texts.len() > 1 {
+        return None;
+    }
+    let largest = numbers.iter().map(|number| number_of(number)).fold(0.0, f64::max);
+    let amount = |number: &String| match domain {
+        Domain::Float if !number.contains('.') => format!("{number}.0"),
+        _ => format!("{number}{}", unit(domain, largest)),
+    };
+    Some(numbers.iter().map(amount).collect())
+}
+
+fn number_of(text: &str) -> f64 {
+    text.parse().unwrap_or(0.0)
+}
+
+/// The unit that a number without one probably has. Few objects have less than a kilobyte.
+fn unit(domain: Domain, number: f64) -> &'static str {
+    match domain {
+        Domain::Int | Domain::Float => "",
+        Domain::Time => "sec",
+        Domain::Size if number < 1000.0 => "KB",
+        Domain::Size => "Byte",
+    }
 }
 
 /// The type that a distribution draws.

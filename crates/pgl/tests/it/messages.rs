@@ -503,6 +503,25 @@ fn what_people_write_instead() {
     ]));
 }
 
+/// A suggestion has the number of the user, in the unit that it probably has.
+#[test]
+fn sizes_and_times_without_units() {
+    insta::assert_snapshot!(section(&[
+        "size s = 700000;",
+        "size s = 20;",
+        "size s = 2.5;",
+        "size_distr d = 5000;",
+        "size_distr d = exp(8000);",
+        "size_distr d = const(13);",
+        "size_distr d = logn(25000, 10000);",
+        "size_distr d = unif(10, 9000);",
+        "size_distr d = exp(8*1000);",
+        "size_distr d = 20*KB;",
+        "time_distr d = 3;",
+        "time_distr d = norm(3, 1.5);",
+    ]));
+}
+
 #[test]
 fn missing_braces() {
     insta::assert_snapshot!(section(&[
