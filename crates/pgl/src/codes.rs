@@ -286,6 +286,10 @@ BadAddresses "E1406" Error "unusable agent addresses"
 "Robots have IP addresses without ports; servers have IP addresses with ports."
 Deprecated "W1407" Warning "an old form"
 "The form still works. The message shows the current one."
+NeverUsed "W1408" Warning "a definition that is never used"
+"A Robot, Server, Proxy or Phase takes part in the test only if it is given to use() or schedule(), and a Content only if it is \
+among the contents of a server or the parts of another content. One that serves as a template, `Robot R2 = R;`, counts as \
+used. Definitions in included files may be left out.\n\n    use(S, R);\n    schedule(warm, meas);"
 BadPhase "E1501" Error "an unusable phase"
 "Factors are at most 100%, and a factor that varies needs a phase with a positive goal (duration, xactions or fill_size), along which \
 it varies."

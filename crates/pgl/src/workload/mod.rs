@@ -7,6 +7,7 @@ mod files;
 mod maps;
 mod parts;
 mod phases;
+mod unused;
 
 use std::sync::Arc;
 
@@ -324,6 +325,10 @@ pub(crate) fn build(
     // Predictions are for programs that can run.
     if unscheduled {
         checks.push(phases::unscheduled());
+    }
+    // A program without agents or phases has a finding of its own.
+    if !(robots.is_empty() && servers.is_empty()) {
+        unused::check(!phase_uses.is_empty(), &mut checks);
     }
     workload.ssl_wraps = wraps.into_iter().map(|(wrap, _)| wrap).collect();
     if !program.scripts.is_empty() {

@@ -1,6 +1,6 @@
 //! A message for each class of mistakes a user meets; the snapshots are what a person reads.
 
-use polygraph_pgl::{Code, MemoryLoader, Options, compile};
+use polygraph_pgl::{Code, MemoryLoader, Options, Severity, compile};
 
 /// Compiles a program with these other files and gives all findings but those about missing agents and phases.
 fn messages(text: &str, files: &[(&str, &str)], options: &Options) -> String {
@@ -520,6 +520,49 @@ fn sizes_and_times_without_units() {
         "time_distr d = 3;",
         "time_distr d = norm(3, 1.5);",
     ]));
+}
+
+/// Programs in which something is defined and left out, each after a working test.
+#[test]
+fn what_is_never_used() {
+    insta::assert_snapshot!(agents(&[
+        "Content D = { size = exp(13KB); cachable = 80%; };",
+        "Server T = S;",
+        "Robot Q;\nQ.addresses = R.addresses;\nprint(Q.addresses);",
+        "Phase Q = { name = \"q\"; goal.duration = P.goal.duration; };",
+    ]));
+}
+
+/// What the warning above must not say anything about: templates, branches, parts of contents, included files, and programs that
+/// use or schedule nothing at all.
+#[test]
+fn what_is_used_after_all() {
+    let about = |text: &str| {
+        let loader = MemoryLoader::default()
+            .with("test.pg", text)
+            .with("lib.pg", "Content Spare = { size = exp(1KB); cachable = 0%; };\nPhase Idle;\n");
+        let compilation = compile("test.pg", &loader, &Options::default());
+        assert!(
+            !compilation.diagnostics.iter().any(|finding| finding.code.severity() == Severity::Error),
+            "{text}"
+        );
+        compilation.diagnostics.iter().filter(|finding| finding.code == Code::NeverUsed).count()
+    };
+    let part = "Content D = { size = exp(1KB); cachable = 80%; };\nC.may_contain = [ D ];\nC.embedded_obj_cnt = const(1);\n";
+    let part = part.replace("C.", "B.");
+    for change in [
+        "#include \"lib.pg\"\nuse(S, R);",
+        "Robot Q = R;\nuse(S, Q);",
+        "if (1 == 2) then { use(R); } else { use(S); }",
+        &format!("Content B = C;\n{part}S.contents = [ B ];\nuse(S, R);"),
+        "Robot[] all = [ R ];\nuse(S);",
+    ] {
+        assert_eq!(about(&format!("{BASE}{change}\n")), 0, "{change}");
+    }
+    // A test without agents or without phases has a warning of its own.
+    assert_eq!(about(BASE), 0);
+    assert_eq!(about(&format!("{}use(S, R);", BASE.replace("schedule(P);", ""))), 0);
+    assert_eq!(about(&format!("{BASE}use(S);")), 1, "R");
 }
 
 #[test]
