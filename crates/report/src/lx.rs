@@ -138,6 +138,14 @@ pub struct Extract {
     missed_hits: Option<Vec<String>>,
 }
 
+impl Extract {
+    /// Why the figures may not be those of one run, in the words of the verdict.
+    pub fn mixed(&self) -> impl Iterator<Item = &str> {
+        let findings = self.facts.verdict.findings.iter().filter(|finding| finding.rule == "mixed");
+        findings.map(|finding| finding.text.as_str())
+    }
+}
+
 /// Folds the logs and phases that the options select.
 ///
 /// # Errors

@@ -1,5 +1,7 @@
 //! Figures by full and short names.
 
+use std::collections::HashSet;
+
 use crate::figures::{self, Figure};
 
 /// Short names of frequently used figures.
@@ -35,10 +37,7 @@ fn near_hint(near: &[String]) -> String {
 /// # Errors
 /// If there is no such figure.
 pub fn find(name: &str) -> Result<&'static Figure, UnknownFigure> {
-    let spelt_out = SHORT.iter().find_map(|(short, long)| {
-        let rest = name.strip_prefix(short)?;
-        (rest.is_empty() || rest.starts_with('.')).then(|| format!("{long}{rest}"))
-    });
+    let spelt_out = spelt_out(name);
     let candidates = [Some(name.to_owned()), spelt_out.clone(), spelt_out.map(|name| format!("{name}.mean"))];
     candidates
         .iter()
@@ -47,16 +46,35 @@ pub fn find(name: &str) -> Result<&'static Figure, UnknownFigure> {
         .ok_or_else(|| UnknownFigure { name: name.to_owned(), near: near(name) })
 }
 
-/// Up to five names similar to `wanted`, the most similar first.
-fn near(wanted: &str) -> Vec<String> {
+/// The full name, or first parts of it, that begin with a short name: `baseline.rptm.p95` for `rptm.p95`.
+pub(crate) fn spelt_out(name: &str) -> Option<String> {
+    SHORT.iter().find_map(|(short, long)| {
+        let rest = name.strip_prefix(short)?;
+        (rest.is_empty() || rest.starts_with('.')).then(|| format!("{long}{rest}"))
+    })
+}
+
+/// Up to five names similar to `wanted`, the most similar first: names that contain it as whole parts, or else names that are
+/// spelt like it, one of each group of statistics.
+pub(crate) fn near(wanted: &str) -> Vec<String> {
     let known =
-        figures::all().iter().map(|figure| figure.name.as_str()).chain(SHORT.iter().map(|(short, _)| *short));
-    let mut scored: Vec<_> = known
-        .map(|name| (strsim::jaro_winkler(wanted, name), name))
-        .filter(|(score, _)| *score > 0.8)
-        .collect();
-    scored.sort_by(|a, b| b.0.total_cmp(&a.0));
-    scored.into_iter().take(5).map(|(_, name)| name.to_owned()).collect()
+        || SHORT.iter().map(|(short, _)| *short).chain(figures::all().iter().map(|f| f.name.as_str()));
+    let dotted = format!(".{wanted}.");
+    let mut containing: Vec<&str> = known().filter(|name| format!(".{name}.").contains(&dotted)).collect();
+    containing.sort_by_key(|name| name.len());
+    let score = |name: &str| {
+        let wanted = spelt_out(wanted).unwrap_or_else(|| wanted.to_owned());
+        strsim::jaro_winkler(&wanted, name)
+    };
+    let mut alike: Vec<_> =
+        known().map(|name| (score(name), name)).filter(|(score, _)| *score > 0.8).collect();
+    alike.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut groups = HashSet::new();
+    let group = |name: &'static str| name.rsplit_once('.').map_or(name, |(group, _)| group);
+    alike.retain(|(_, name)| groups.insert(group(name)));
+    let names =
+        if containing.is_empty() { alike.into_iter().map(|(_, name)| name).collect() } else { containing };
+    names.into_iter().take(5).map(str::to_owned).collect()
 }
 
 /// The figures that `objects` names: full names, complete first parts of dotted names, short names, or `all`.
@@ -109,7 +127,15 @@ mod tests {
     #[test]
     fn unknown_names_have_neighbours() {
         let error = find("hit.ratio.objs").unwrap_err();
+        assert_eq!(error.near.first().map(String::as_str), Some("hit.ratio.obj"), "{error}");
+        // One statistic of each group, and those of short names.
+        let error = find("rptm.meen").unwrap_err();
+        assert_eq!(error.near.first().map(String::as_str), Some("baseline.rptm.mean"), "{error}");
+        assert!(!error.near.contains(&"baseline.rptm.min".to_owned()), "{error}");
+        // Parts of names: the shortest names that have them.
+        let error = find("ratio.obj").unwrap_err();
         assert!(error.near.contains(&"hit.ratio.obj".to_owned()), "{error}");
+        assert!(find("p95").unwrap_err().near.iter().all(|name| name.ends_with(".p95")));
         assert_eq!(
             find("xyzzy").unwrap_err().to_string(),
             "there is no figure `xyzzy`; `lx --list` lists all"

@@ -270,6 +270,24 @@ fn what_does_not_exist_is_named() {
     assert!(matches!(lx::<Log>(&[], &LxOptions::default()), Err(LxError::Fold(_))));
 }
 
+/// `lx` adds up any logs, but says if they are not those of one run, as the verdict does.
+#[test]
+fn lx_warns_of_logs_of_different_runs() {
+    let warnings = |logs: &[Log]| -> Vec<String> {
+        let found = crate::lx::extract(logs, &options(&[], &["dhr"])).unwrap();
+        found.mixed().map(str::to_owned).collect()
+    };
+    assert_eq!(warnings(&short().logs()), [] as [&str; 0]);
+    let mut later = short().client();
+    later.log.header.start_unix_ns += 100_000_000_000;
+    let mixed = warnings(&[short().client(), later]);
+    assert!(mixed.len() == 1 && mixed[0].starts_with("the logs come from several runs"), "{mixed:?}");
+    let mut other = short().server();
+    other.log.header.version = "0.2.0".into();
+    let mixed = warnings(&[short().client(), other]);
+    assert!(mixed.len() == 1 && mixed[0].contains("versions of the program differ"), "{mixed:?}");
+}
+
 #[test]
 fn sides() {
     let logs = short().logs();

@@ -51,7 +51,7 @@ pub struct LxArgs {
     /// Phases, separated by commas. Default: all measured phases
     #[arg(long, visible_alias = "phase", value_name = "NAMES", value_delimiter = ',')]
     phases: Vec<String>,
-    /// Figures, separated by commas: names, first parts of dotted names, or `all`
+    /// Figures, separated by commas: names, first parts of dotted names, short names such as `dhr` and `rptm.p95`, or `all`
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     objects: Vec<String>,
     /// Logs to use: clt (client), srv (server) or all
@@ -93,6 +93,7 @@ pub fn lx(args: LxArgs) -> Done {
     };
     let found = extract(&logs, &options).map_err(Failure::data)?;
     found.facts.missing().for_each(output::warn);
+    found.mixed().for_each(output::warn);
     found.unknown.iter().for_each(|unknown| output::warn(&unknown.to_string()));
     let text = match args.format {
         _ if args.json => output::json_text(&found.json()),
@@ -138,7 +139,7 @@ pub struct LtraceArgs {
     /// Write to this file instead of standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Figures, separated by commas: names or first parts of dotted names
+    /// Figures, separated by commas: names, first parts of dotted names, or short names such as `dhr` and `rptm.p95`
     #[arg(long, value_name = "NAMES", value_delimiter = ',', required = true)]
     objects: Vec<String>,
     /// Logs to use: clt (client), srv (server) or all

@@ -54,6 +54,11 @@ fn logs_become_statistics_traces_and_tables() {
     assert_eq!((done.code(), done.out.as_str()), (Some(4), ""), "{done:?}");
     assert!(out(&sandbox, "lx --list --all").contains("icp.*"));
 
+    // Short names are those of `compare`.
+    assert!(out(&sandbox, &format!("lx --objects dhr {log}")).starts_with("hit.ratio.obj: "));
+    let done = sandbox.polygraph(&format!("lx --objects rptm.meen {log}"));
+    assert!(done.code() == Some(4) && done.err.contains("did you mean baseline.rptm.mean,"), "{done:?}");
+
     // Every form says the same.
     let text = out(&sandbox, &format!("lx --phases meas --objects xact.started {log}"));
     let csv = out(&sandbox, &format!("lx --phases meas --objects xact.started --format csv {log}"));
@@ -115,6 +120,21 @@ fn logs_become_statistics_traces_and_tables() {
     assert_eq!(String::from_utf8_lossy(&piped.stdout), text);
 
     tables(&sandbox, &result);
+}
+
+/// Logs of two runs are added up like those of one, but not silently.
+#[test]
+fn lx_says_that_logs_are_not_those_of_one_run() {
+    let sandbox = Sandbox::new();
+    for name in ["a", "b"] {
+        sandbox.write(&format!("{name}.pg"), &WORKLOAD.replace("PORT", "80"));
+        out(&sandbox, &format!("simulate {name}.pg --out {name}"));
+    }
+    let one = sandbox.polygraph("lx --objects rptm.mean a");
+    assert!(one.code() == Some(0) && !one.err.contains("one run"), "{one:?}");
+    let two = sandbox.polygraph("lx --objects rptm.mean a/client.log b/client.log");
+    let warning = "warning: the logs may not come from one run: workloads differ (a.pg, b.pg)";
+    assert!(two.code() == Some(0) && two.err.contains(warning), "{two:?}");
 }
 
 /// Exports in all forms and reads them with DuckDB and pandas, beside what `lx` says.

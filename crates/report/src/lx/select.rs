@@ -2,6 +2,7 @@
 
 use super::{LxError, Unknown};
 use crate::figures::{self, RunFigures, TableEntry, absent};
+use crate::names;
 
 /// The figures in the papers of 1999. If all figures are printed, they come last, because the scripts of that time show
 /// the end of the output.
@@ -53,11 +54,15 @@ pub(super) fn wants_all(objects: &[String]) -> bool {
 /// If no entry has any of the names.
 pub(crate) fn select<'a>(objects: &[String], of_run: &'a RunFigures) -> Result<Selected<'a>, LxError> {
     let all = wants_all(objects);
-    let objects: Vec<&str> = objects.iter().map(|object| today(object)).collect();
     let known = || figures::entries().chain(of_run.entries());
     let found = |wanted: &str| known().any(|entry| matches(&entry.name(), wanted));
+    let full = |object: &str| {
+        let object = today(object);
+        names::spelt_out(object).filter(|_| !found(object)).unwrap_or_else(|| object.to_owned())
+    };
     let unknown: Vec<Unknown> =
-        objects.iter().filter(|wanted| !all && !found(wanted)).map(|wanted| unknown(wanted)).collect();
+        objects.iter().filter(|object| !all && !found(&full(object))).map(|object| unknown(object)).collect();
+    let objects: Vec<String> = objects.iter().map(|object| full(object)).collect();
     let wanted = |name: &str| all || objects.iter().any(|object| matches(name, object));
     let mut entries: Vec<_> = known().filter(|entry| wanted(&entry.name())).collect();
     if entries.is_empty() {
@@ -81,23 +86,35 @@ fn matches(name: &str, wanted: &str) -> bool {
 }
 
 fn unknown(wanted: &str) -> Unknown {
-    Unknown { wanted: wanted.to_owned(), why: absent::why(wanted), near: near(wanted) }
-}
-
-/// Up to five names similar to `wanted`, the most similar first.
-fn near(wanted: &str) -> Vec<String> {
-    let mut scored: Vec<_> = figures::all()
-        .iter()
-        .map(|figure| (strsim::jaro_winkler(wanted, &figure.name), &figure.name))
-        .filter(|(score, _)| *score > 0.8)
-        .collect();
-    scored.sort_by(|a, b| b.0.total_cmp(&a.0));
-    scored.into_iter().take(5).map(|(_, name)| name.clone()).collect()
+    Unknown { wanted: wanted.to_owned(), why: absent::why(wanted), near: names::near(wanted) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_names_select_what_they_stand_for() {
+        let of_run = figures::of_any_run();
+        let names = |object: &str| -> Vec<String> {
+            let selected = select(&[object.to_owned()], &of_run).unwrap();
+            assert!(selected.unknown.is_empty(), "{object}");
+            selected.entries.iter().map(TableEntry::name).collect()
+        };
+        assert_eq!(names("dhr"), ["hit.ratio.obj"]);
+        assert_eq!(names("rptm.p95"), ["baseline.rptm.p95"]);
+        assert_eq!(names("rptm"), names("baseline.rptm"));
+        // These are first parts of names.
+        assert_eq!(
+            names("offered"),
+            names("offered.hit").into_iter().chain(names("offered.miss")).collect::<Vec<_>>()
+        );
+        let Err(LxError::NoSuchObject(unknown)) = select(&["rptm.meen".to_owned()], &of_run) else {
+            panic!("there is no such figure")
+        };
+        assert_eq!(unknown[0].wanted, "rptm.meen");
+        assert!(unknown[0].to_string().contains("did you mean baseline.rptm.mean"), "{}", unknown[0]);
+    }
 
     #[test]
     fn names_of_old_are_of_today() {
