@@ -1,17 +1,20 @@
-//! The entry of a run in the index.
+//! The entry of a run or a peak search in the index.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use polygraph_report::peak::{PeakStatus, SEARCH_FILE, SearchSummary};
 use polygraph_report::run_dir::{MANIFEST, Run, logs_in};
 use polygraph_report::{VerdictOutcome, names};
 use serde_json::{Value, json};
 
-/// The state of a run.
+/// The state of a run or a peak search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunStatus {
     /// The run has a verdict.
     Judged(VerdictOutcome),
+    /// This is a peak search.
+    Search(PeakStatus),
     /// The log of the run is still being written.
     Running,
     /// The logs of the run are unreadable.
@@ -19,10 +22,11 @@ pub enum RunStatus {
 }
 
 impl RunStatus {
-    /// `VALID`, `FAILED`, `INVALID`, `RUNNING` or `UNREADABLE`.
+    /// `VALID`, `FAILED`, `INVALID`, `RUNNING` or `UNREADABLE`; for a search, how it ended, such as `FOUND`.
     pub fn word(self) -> &'static str {
         match self {
             RunStatus::Judged(outcome) => outcome.word(),
+            RunStatus::Search(status) => status.word(),
             RunStatus::Running => "RUNNING",
             RunStatus::Unreadable => "UNREADABLE",
         }
@@ -37,7 +41,8 @@ impl RunStatus {
             RunStatus::Running,
             RunStatus::Unreadable,
         ];
-        all.into_iter().find(|standing| standing.word().eq_ignore_ascii_case(word))
+        let searches = PeakStatus::ALL.map(RunStatus::Search);
+        all.into_iter().chain(searches).find(|standing| standing.word().eq_ignore_ascii_case(word))
     }
 }
 
@@ -58,7 +63,7 @@ pub(crate) const FIGURES: [(&str, &str); 10] = [
 /// A log that was not closed belongs to a run in progress if it was written to within this time.
 const RECENT: Duration = Duration::from_secs(30);
 
-/// The entry of a run in the index.
+/// The entry of a run or a peak search in the index.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IndexedRun {
     /// Name of the result directory.
@@ -77,9 +82,10 @@ pub struct IndexedRun {
     pub standing: RunStatus,
     /// The limiting party, for example `server`; empty if there is none.
     pub limit: String,
-    /// The first reason of the verdict; empty if there is none.
+    /// The first reason of the verdict, or the result of a search; empty if there is none.
     pub reason: String,
-    /// Headline figures in the order of the index; `None` where undefined.
+    /// Headline figures in the order of the index; `None` where undefined. Those of a search are figures of its last run at the
+    /// peak.
     figures: [Option<f64>; FIGURES.len()],
     /// Size and modification time of the files when the entry was made.
     pub(crate) stamp: Stamp,
@@ -93,9 +99,13 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    /// The stamp of the logs and the manifest in a directory; `None` if the directory contains no run.
+    /// The stamp of the logs and the manifest in a directory, or of the file of a search; `None` if the directory contains
+    /// neither.
     pub(crate) fn of(directory: &Path) -> Option<Stamp> {
-        let mut files = logs_in(directory).ok()?;
+        let mut files = logs_in(directory).unwrap_or_default();
+        if files.is_empty() {
+            files.push(Some(directory.join(SEARCH_FILE)).filter(|file| file.is_file())?);
+        }
         files.push(directory.join(MANIFEST));
         let mut stamp = Stamp::default();
         for file in files.iter().filter_map(|path| path.metadata().ok()) {
@@ -153,23 +163,57 @@ impl IndexedRun {
         }
     }
 
-    /// Reads the run in `directory`, which had this stamp before. An unreadable run has an entry, too.
+    /// Reads the run or the search in `directory`, which had this stamp before. An unreadable one has an entry, too.
     pub(crate) fn read(directory: &Path, stamp: Stamp) -> IndexedRun {
+        if logs_in(directory).is_err() && directory.join(SEARCH_FILE).is_file() {
+            return match SearchSummary::read(directory) {
+                Ok(search) => IndexedRun::of_search(directory, search, stamp),
+                Err(error) => IndexedRun::bare(
+                    directory,
+                    stamp,
+                    format!(
+                        "the file of the search cannot be read: {error}; `polygraph peak --resume` completes it"
+                    ),
+                ),
+            };
+        }
         match Run::open(directory) {
             Ok(run) => IndexedRun::with(&run, stamp),
-            Err(error) => IndexedRun {
-                name: directory.file_name().map_or_else(String::new, |name| name.to_string_lossy().into()),
-                begin_s: stamp.modified_ns / 1_000_000_000,
-                label: String::new(),
-                workload: String::new(),
-                device: String::new(),
-                version: String::new(),
-                standing: RunStatus::Unreadable,
-                limit: String::new(),
-                reason: error.to_string(),
-                figures: [None; FIGURES.len()],
-                stamp,
-            },
+            Err(error) => IndexedRun::bare(directory, stamp, error.to_string()),
+        }
+    }
+
+    /// The entry of a search. What its runs have in common comes from the last one, and figures from the last one at the peak.
+    fn of_search(directory: &Path, search: SearchSummary, stamp: Stamp) -> IndexedRun {
+        let bare = IndexedRun::bare(directory, stamp, search.text);
+        let run_name = search.peak_run.as_ref().or(search.last_run.as_ref());
+        let run = run_name.and_then(|name| Run::open(&directory.join(name)).ok());
+        let run = run.map_or_else(|| bare.clone(), |run| IndexedRun::with(&run, stamp));
+        IndexedRun {
+            begin_s: search.begin_s,
+            standing: RunStatus::Search(search.status),
+            workload: run.workload,
+            device: run.device,
+            version: run.version,
+            figures: if search.peak_run.is_some() { run.figures } else { bare.figures },
+            ..bare
+        }
+    }
+
+    /// An entry of which nothing is known but its name, its age and a reason.
+    fn bare(directory: &Path, stamp: Stamp, reason: String) -> IndexedRun {
+        IndexedRun {
+            name: directory.file_name().map_or_else(String::new, |name| name.to_string_lossy().into()),
+            begin_s: stamp.modified_ns / 1_000_000_000,
+            label: String::new(),
+            workload: String::new(),
+            device: String::new(),
+            version: String::new(),
+            standing: RunStatus::Unreadable,
+            limit: String::new(),
+            reason,
+            figures: [None; FIGURES.len()],
+            stamp,
         }
     }
 
@@ -209,6 +253,10 @@ impl IndexedRun {
     pub fn json(&self) -> Value {
         let mut all = json!({
             "name": self.name,
+            "kind": match self.standing {
+                RunStatus::Search(_) => "peak search",
+                _ => "run",
+            },
             "begin": jiff::Timestamp::from_second(self.begin_s).map(|time| time.to_string()).ok(),
             "label": self.label,
             "workload": self.workload,

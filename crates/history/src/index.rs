@@ -15,7 +15,7 @@ use crate::filter::RunFilter;
 /// Name of the index in a directory of runs.
 pub const FILE: &str = ".runs.sqlite";
 /// Version of the columns. An index of another version is rebuilt from the runs.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 /// How long to wait for other writers.
 const PATIENCE: Duration = Duration::from_secs(10);
 

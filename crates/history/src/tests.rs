@@ -2,6 +2,7 @@ use std::fs;
 use std::path::Path;
 
 use polygraph_report::VerdictOutcome;
+use polygraph_report::peak::PeakStatus;
 use polygraph_stats::{Block, EndReason, Finished, Header, Interval, LogWriter, PlannedPhase, Record, Side};
 use tempfile::TempDir;
 
@@ -130,6 +131,54 @@ fn runs_that_change_vanish_or_break_are_noticed() {
     assert_eq!(standings, [("a", RunStatus::Judged(VerdictOutcome::Invalid)), ("c", RunStatus::Unreadable)]);
     assert_eq!(all[0].figure("rate"), Some(300.0));
     assert!(all[1].reason.contains("not a polygraph log"), "{}", all[1].reason);
+}
+
+/// Writes the file of a search, and its runs `step-1` (50/s) and `step-2` (100/s).
+fn write_search(directory: &Path, status: &str, peak_run: Option<&str>) {
+    write_run(&directory.join("step-1"), 50, Some(EndReason::Finished));
+    write_run(&directory.join("step-2"), 100, Some(EndReason::Finished));
+    let summary = serde_json::json!({
+        "begin_s": 1_700_000_050, "status": status, "text": "what came of it", "peak_run": peak_run, "last_run": "step-2",
+    });
+    fs::write(directory.join("peak.json"), serde_json::json!({ "summary": summary }).to_string()).unwrap();
+}
+
+#[test]
+fn searches_are_listed_with_their_results() {
+    let directory = runs();
+    let path = directory.path();
+    write_search(&path.join("s"), "searching", None);
+    let search = || {
+        let searches = RunFilter { name: Some("s".into()), ..RunFilter::default() };
+        let all = refreshed(path).list(&searches).unwrap();
+        assert_eq!(all.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>(), ["s"]);
+        all.into_iter().next().unwrap()
+    };
+    let searching = search();
+    assert_eq!(searching.standing, RunStatus::Search(PeakStatus::Searching));
+    // What is known before there is a result.
+    assert_eq!((searching.workload.as_str(), searching.device.as_str()), ("PolyMix-1", "127.0.0.1:3128"));
+    assert_eq!((searching.figure("rate"), searching.begin_s), (None, 1_700_000_050));
+    write_search(&path.join("s"), "not_reached", Some("step-1"));
+    let done = search();
+    assert_eq!(
+        (done.standing, done.verdict()),
+        (RunStatus::Search(PeakStatus::NotReached), "NOT REACHED".into())
+    );
+    assert_eq!((done.figure("rate"), done.reason.as_str()), (Some(50.0), "what came of it"));
+    assert_eq!(
+        (&done.json()["kind"], &done.json()["verdict"]),
+        (&"peak search".into(), &"NOT REACHED".into())
+    );
+    // The index has it, too.
+    assert_eq!(Index::open(path).unwrap().list(&RunFilter::default()).unwrap()[0], done);
+    let wanted = RunFilter { standing: RunStatus::from_word("not reached"), ..RunFilter::default() };
+    assert_eq!(refreshed(path).list(&wanted).unwrap(), [done]);
+    // A search without a summary is an old one.
+    fs::write(path.join("s/peak.json"), "{}").unwrap();
+    let old = search();
+    assert_eq!(old.standing, RunStatus::Unreadable);
+    assert!(old.reason.contains("peak --resume"), "{}", old.reason);
 }
 
 #[expect(clippy::disallowed_methods, reason = "files of the test are an hour old")]

@@ -169,8 +169,9 @@ impl Search {
     pub fn next(&self, trials: &[Trial]) -> SearchStep {
         match self.wanted(trials) {
             SearchStep::Run(..) if trials.len() >= self.runs => {
-                let Bracket { low, high } = bracket(trials);
-                SearchStep::Done(PeakResult { end: SearchEnd::OutOfRuns, held: low, failed: high })
+                let bracket = bracket(trials);
+                let end = if self.reached_most(bracket) { SearchEnd::Most } else { SearchEnd::OutOfRuns };
+                SearchStep::Done(PeakResult { end, held: bracket.low, failed: bracket.high })
             }
             next => next,
         }
@@ -192,13 +193,15 @@ impl Search {
                     false => done(SearchEnd::Nothing),
                 }
             }
-            Bracket { low: Some(low), high: None } => match self.most {
-                Some(most) if low >= most => match votes(low).count() <= self.confirm {
-                    true => SearchStep::Run(low, TrialReason::Confirm),
-                    false => done(SearchEnd::Most),
-                },
-                _ => SearchStep::Run(self.top(low * 2.0), TrialReason::Raise),
-            },
+            Bracket { low: Some(low), high: None } => {
+                if !self.reached_most(bracket) {
+                    SearchStep::Run(self.top(low * 2.0), TrialReason::Raise)
+                } else if votes(low).count() <= self.confirm {
+                    SearchStep::Run(low, TrialReason::Confirm)
+                } else {
+                    done(SearchEnd::Most)
+                }
+            }
             Bracket { low: Some(low), high: Some(high) } => {
                 let blocked = votes(high).standing() == RateStatus::Blocked;
                 if high - low > self.precision * high {
@@ -233,6 +236,11 @@ impl Search {
         let confirm =
             (self.confirm + 1).saturating_sub(held) + (self.confirm.min(1) + 1).saturating_sub(failed);
         (raise + halvings + confirm).min(self.runs - trials.len()).max(1)
+    }
+
+    /// Whether the highest rate that may be tried is sustained, and no rate failed.
+    fn reached_most(&self, bracket: Bracket) -> bool {
+        bracket.high.is_none() && bracket.low.zip(self.most).is_some_and(|(low, most)| low >= most)
     }
 
     fn top(&self, rate: f64) -> f64 {
@@ -311,8 +319,23 @@ mod tests {
     fn searches_end_as_they_must() {
         type Answer = fn(f64, usize) -> Vote;
         type Row = (Search, Answer, SearchEnd, Option<f64>, Option<f64>);
-        let rows: [Row; 6] = [
+        let rows: [Row; 8] = [
             (Search { most: Some(300.0), ..SEARCH }, |_, _| Vote::Held, SearchEnd::Most, Some(300.0), None),
+            // There are no runs left to confirm the highest rate, but it was sustained.
+            (
+                Search { most: Some(300.0), runs: 4, ..SEARCH },
+                |_, _| Vote::Held,
+                SearchEnd::Most,
+                Some(300.0),
+                None,
+            ),
+            (
+                Search { most: Some(300.0), runs: 3, ..SEARCH },
+                |_, _| Vote::Held,
+                SearchEnd::OutOfRuns,
+                Some(200.0),
+                None,
+            ),
             (SEARCH, |_, _| Vote::Failed, SearchEnd::Nothing, None, Some(50.0 / 64.0)),
             (SEARCH, |_, _| Vote::Void, SearchEnd::Nothing, None, Some(50.0 / 64.0)),
             (SEARCH, |rate, _| holds(rate <= 3.0), SearchEnd::Found, Some(3.0), Some(3.05)),

@@ -1,11 +1,89 @@
 //! Decides whether a device sustained a rate, by checking the figures of a run against criteria.
 
+use std::io;
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 use crate::facts::RunFacts;
 use crate::figures::value;
 use crate::text;
 use crate::verdict::{FindingSeverity, VerdictOutcome};
+
+/// Whether and how a search for a peak ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PeakStatus {
+    /// The search continues, or was interrupted.
+    Searching,
+    /// One rate was sustained, and a slightly higher one was not.
+    Found,
+    /// The highest rate that the search may try was sustained: the peak is higher.
+    NotReached,
+    /// The bench cannot offer more than the sustained rate.
+    BenchLimit,
+    /// The search ran out of runs.
+    OutOfRuns,
+    /// No rate was sustained.
+    Nothing,
+}
+
+impl PeakStatus {
+    /// All of them.
+    pub const ALL: [PeakStatus; 6] = [
+        PeakStatus::Searching,
+        PeakStatus::Found,
+        PeakStatus::NotReached,
+        PeakStatus::BenchLimit,
+        PeakStatus::OutOfRuns,
+        PeakStatus::Nothing,
+    ];
+
+    /// The status as the report and the console show it.
+    pub fn word(self) -> &'static str {
+        match self {
+            PeakStatus::Searching => "SEARCHING",
+            PeakStatus::Found => "FOUND",
+            PeakStatus::NotReached => "NOT REACHED",
+            PeakStatus::BenchLimit => "BENCH LIMIT",
+            PeakStatus::OutOfRuns => "NOT NARROWED DOWN",
+            PeakStatus::Nothing => "NOT FOUND",
+        }
+    }
+}
+
+/// Name of the file that describes a search, in its directory.
+pub const SEARCH_FILE: &str = "peak.json";
+
+/// What the file of a search says to those who list searches, as its member `summary`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchSummary {
+    /// Start of the search, in seconds since 1970.
+    pub begin_s: i64,
+    /// Whether and how it ended.
+    pub status: PeakStatus,
+    /// The result, or what is missing, in a sentence.
+    pub text: String,
+    /// Name of the result directory of the last run at the peak, within that of the search.
+    pub peak_run: Option<String>,
+    /// Name of the result directory of the last run.
+    pub last_run: Option<String>,
+}
+
+impl SearchSummary {
+    /// Reads the summary of the search in a directory.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or has no summary.
+    pub fn read(directory: &Path) -> io::Result<SearchSummary> {
+        #[derive(Deserialize)]
+        struct SearchFile {
+            summary: SearchSummary,
+        }
+        let text = std::fs::read_to_string(directory.join(SEARCH_FILE))?;
+        Ok(serde_json::from_str::<SearchFile>(&text)?.summary)
+    }
+}
 
 /// The figures of the primary phase of a run at one rate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

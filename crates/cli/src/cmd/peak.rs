@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::{Command, CommandFactory, Parser};
+use jiff::Timestamp;
 use polygraph_plan::peak::{Search, SearchStep, TrialReason, Vote};
 use polygraph_plan::{Goal, values};
 use polygraph_report::judge::LEAST_TRANSACTIONS;
@@ -12,7 +13,7 @@ use polygraph_report::peak::{RateJudgement, RateMeasurement};
 use polygraph_report::{Extras, html, text};
 use polygraph_runner::peak::{
     SearchRun, SearchState, conclusion, default_goal, heading, long_enough, next_step, page, rate_text,
-    shown, status, step_line,
+    shown, status_of, step_line,
 };
 use polygraph_runner::prediction::PredictionModel;
 use polygraph_runner::result::result_directory;
@@ -116,7 +117,7 @@ pub fn run(args: Args) -> Done {
                 search.state.steps.push(step);
                 search.state.save(&search.directory)?;
                 // The report shows the runs so far if the search breaks off.
-                write_file(&report, page::html(&search.state, None))?;
+                write_file(&report, page::html(&search.state))?;
                 search.show(&step_line(&search.state, search.state.steps.len()));
                 let is_last = matches!(search.state.next(), SearchStep::Done(_));
                 if !is_last && !search.pause()? {
@@ -125,12 +126,14 @@ pub fn run(args: Args) -> Done {
             }
         }
     };
-    write_file(&report, page::html(&search.state, Some(&finding)))?;
+    // The search may have been complete before; another version of the program would describe it otherwise.
+    search.state.save(&search.directory)?;
+    write_file(&report, page::html(&search.state))?;
     let code = ExitCode::from(if finding.held.is_some() { exit::OK } else { exit::FAILED });
     if search.args.run.json {
         output::print_json(&json!({
             "peak_rate": finding.held,
-            "status": status(&finding).word(),
+            "status": status_of(&finding).word(),
             "conclusion": conclusion(&search.state, &finding),
             "runs": search.state.steps,
             "report": report,
@@ -177,6 +180,7 @@ impl PeakSearch {
         let directory = result_directory(&run.bench.runs, label)?;
         let state = SearchState {
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            begin_s: Timestamp::now().as_second(),
             command: own_command_line(),
             directory: std::env::current_dir().map_err(Failure::setup)?,
             search: Search {

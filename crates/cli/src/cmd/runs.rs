@@ -1,13 +1,14 @@
-//! `polygraph runs`: the runs in a directory.
+//! `polygraph runs`: the runs and peak searches in a directory.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
 use jiff::{Timestamp, Zoned, civil};
 use polygraph_history::{Index, IndexError, IndexedRun, RunFilter, RunStatus};
 use polygraph_plan::values;
+use polygraph_report::peak::PeakStatus;
 use polygraph_report::text::{aligned, ms, number};
 use polygraph_runner::Failure;
 
@@ -31,7 +32,8 @@ pub struct Args {
     /// Only runs whose label or directory name contains TEXT
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
-    /// Only runs with this verdict: valid, failed, invalid, running or unreadable
+    /// Only runs with this verdict: valid, failed, invalid, running or unreadable; or peak searches that ended like this: found,
+    /// 'not reached', 'bench limit', 'not narrowed down', 'not found', or searching
     #[arg(long, value_name = "VERDICT", value_parser = standing)]
     verdict: Option<RunStatus>,
     /// Only runs that started after TIME: an age such as 2day or 90min, a date, or a date and time
@@ -53,7 +55,9 @@ pub struct Args {
 
 fn standing(text: &str) -> Result<RunStatus, String> {
     RunStatus::from_word(text).ok_or_else(|| {
-        format!("`{text}` is not a verdict: write valid, failed, invalid, running or unreadable")
+        format!(
+            "`{text}` is not a verdict: write valid, failed, invalid, running or unreadable, or how a peak search ended, such as found"
+        )
     })
 }
 
@@ -111,13 +115,14 @@ pub fn run(args: Args) -> Done {
     } else if entries.is_empty() {
         output::note("no runs match");
     } else {
-        output::print(&table(&entries));
+        output::print(&table(directory, &entries));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// A line for each run, with the reason below it if the run is not valid.
-fn table(entries: &[IndexedRun]) -> String {
+/// A line for each run, with the reason below it if the run is not valid, and for each peak search, with its result and what to
+/// open.
+fn table(directory: &Path, entries: &[IndexedRun]) -> String {
     let head = ["run", "verdict", "workload", "device", "rep/s", "mean", "p95", "hit %", "err %"];
     let row = |entry: &IndexedRun| {
         [
@@ -137,9 +142,17 @@ fn table(entries: &[IndexedRun]) -> String {
     // Words are left-aligned, numbers right-aligned.
     for (index, line) in aligned(rows.iter().map(|row| row.as_slice()), 4).iter().enumerate() {
         let _ = writeln!(out, "{line}");
-        let reason = index.checked_sub(1).map_or("", |entry| &entries[entry].reason);
-        if !reason.is_empty() {
-            let _ = writeln!(out, "    {reason}");
+        let Some(entry) = index.checked_sub(1).map(|entry| &entries[entry]) else { continue };
+        if !entry.reason.is_empty() {
+            let _ = writeln!(out, "    {}", entry.reason);
+        }
+        if let RunStatus::Search(status) = entry.standing {
+            let path = directory.join(&entry.name);
+            let path = path.display();
+            let _ = writeln!(out, "    report: {path}/report.html; its runs: polygraph runs {path}");
+            if status == PeakStatus::Searching {
+                let _ = writeln!(out, "    if it was interrupted: polygraph peak --resume {path}");
+            }
         }
     }
     out

@@ -22,6 +22,11 @@ fn directory(sandbox: &Sandbox) -> PathBuf {
     found.into_iter().find(|path| path.join("peak.json").is_file()).expect("a search")
 }
 
+/// The name of this directory.
+fn name(sandbox: &Sandbox) -> String {
+    directory(sandbox).file_name().unwrap().to_str().unwrap().to_owned()
+}
+
 /// Whether the search ended because the bench was the limit: the machine was busy with other work, and the search says
 /// nothing about the device. [`ATTEMPTS`] has the probability that this happens every time.
 fn bench_was_limit(done: &Done) -> bool {
@@ -41,6 +46,9 @@ fn search() -> (Sandbox, Done, Done) {
     first.signal(Signal::KILL);
     let killed = first.finish();
     assert_eq!(killed.killed_by(), Some(Signal::KILL));
+    let listed = sandbox.polygraph("runs");
+    let resume = format!("if it was interrupted: polygraph peak --resume runs/{}", name(&sandbox));
+    assert!(listed.out.contains(&resume) && listed.out.contains("SEARCHING"), "{listed:?}");
     let done = sandbox.polygraph(&format!("peak --resume {}", directory(&sandbox).display()));
     (sandbox, killed, done)
 }
@@ -69,7 +77,18 @@ fn a_search_finds_the_capacity_and_goes_on_after_a_kill() {
     assert!(held > CAPACITY * 0.85 && held < CAPACITY * 1.055, "{line}");
     assert!(failed > CAPACITY * 0.945 && failed <= held / 0.92 + 1e-9, "{line}");
     let page = std::fs::read_to_string(directory.join("report.html")).unwrap();
-    assert!(page.contains("id=\"fig-knee\"") && page.contains(line), "the page of the search");
+    let result = line.strip_prefix("FOUND: ").unwrap();
+    assert!(page.contains("id=\"fig-knee\"") && page.contains(result), "the page of the search");
+    assert!(!page.contains(line), "the banner of the page has the word already");
+    // The list of runs has the search with its result, and the runs of the search are a list of their own.
+    let listed = sandbox.polygraph("runs --verdict found");
+    let opened =
+        format!("    report: runs/{0}/report.html; its runs: polygraph runs runs/{0}", name(&sandbox));
+    let lines: Vec<&str> = listed.out.lines().collect();
+    assert!(lines.len() == 4 && lines[1].contains("  FOUND  "), "{listed:?}");
+    assert_eq!(lines[2..], [&format!("    {result}"), &opened], "{listed:?}");
+    let steps_listed = sandbox.polygraph(&format!("runs runs/{}", name(&sandbox)));
+    assert!(steps_listed.out.contains("step-01-"), "{steps_listed:?}");
     // Each step is a run like any other, and has a report.
     let state: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(directory.join("peak.json")).unwrap()).unwrap();
@@ -109,7 +128,14 @@ fn runs_are_made_long_enough_and_a_peak_beyond_the_most_is_not_found() {
         // 180 are expected.
         assert!(run["measured"]["ended"].as_u64().unwrap() >= 100 && run["rate"] == 50.0, "{run}");
     }
+    assert!(done.out.contains("NOT REACHED: peak at least 50/s, sustained 50/s in "), "{done:?}");
+    assert!(done.out.contains("; the search was limited by --most\n"), "{done:?}");
     assert!(done.out.contains("next           the peak is higher: raise --most"), "{done:?}");
+    let listed: serde_json::Value = serde_json::from_str(&sandbox.polygraph("runs --json").out).unwrap();
+    let listed = &listed["runs"][0];
+    assert_eq!((&listed["kind"], &listed["verdict"]), (&"peak search".into(), &"NOT REACHED".into()));
+    assert!(listed["rate"].as_f64().is_some_and(|rate| (40.0..60.0).contains(&rate)), "{listed}");
+    assert_eq!(listed["workload"], "modified PolyMix-1");
     let page = std::fs::read_to_string(directory.join("report.html")).unwrap();
     assert!(page.contains("NOT REACHED") && !page.contains(">FOUND"), "what was not tried is not found");
     assert!(page.contains("<h1>Peak: Built-in proxy under modified PolyMix-1</h1>"), "a title");

@@ -3,7 +3,7 @@
 use super::chart::{Chart, RenderedChart, Series, XAxis};
 use super::page::{Banner, Page, Part, Section, Tile, Tone};
 use super::table::{Mark, Table, columns};
-use crate::peak::{PeakCriteria, RateMeasurement, TimeLimit};
+use crate::peak::{PeakCriteria, PeakStatus, RateMeasurement, TimeLimit};
 use crate::text;
 
 /// A search for a peak.
@@ -15,7 +15,7 @@ pub struct PeakReport {
     pub subtitle: String,
     /// Whether and how the search ended.
     pub status: PeakStatus,
-    /// The result in a sentence.
+    /// The result in a sentence, without the status.
     pub conclusion: String,
     /// What to do next, if there is something to do.
     pub next: Option<String>,
@@ -31,50 +31,6 @@ pub struct PeakReport {
     pub runs: Vec<PeakRun>,
     /// The command line.
     pub command: String,
-}
-
-/// Whether and how a search ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PeakStatus {
-    /// The search continues.
-    Searching,
-    /// One rate was sustained, and a slightly higher one was not.
-    Found,
-    /// The highest rate that the search may try was sustained: the peak is higher.
-    NotReached,
-    /// The bench cannot offer more than the sustained rate.
-    BenchLimit,
-    /// The search ran out of runs.
-    OutOfRuns,
-    /// No rate was sustained.
-    Nothing,
-}
-
-impl PeakStatus {
-    /// The status as the report and the console show it.
-    pub fn word(self) -> &'static str {
-        match self {
-            PeakStatus::Searching => "SEARCHING",
-            PeakStatus::Found => "FOUND",
-            PeakStatus::NotReached => "NOT REACHED",
-            PeakStatus::BenchLimit => "BENCH LIMIT",
-            PeakStatus::OutOfRuns => "NOT NARROWED DOWN",
-            PeakStatus::Nothing => "NOT FOUND",
-        }
-    }
-
-    fn tone(self) -> Tone {
-        match self {
-            PeakStatus::Found => Tone::Good,
-            PeakStatus::Nothing => Tone::Bad,
-            _ => Tone::Doubtful,
-        }
-    }
-
-    /// Whether the peak may be higher than the highest sustained rate.
-    fn is_open(self) -> bool {
-        matches!(self, PeakStatus::NotReached | PeakStatus::BenchLimit | PeakStatus::Searching)
-    }
 }
 
 /// A run of the search.
@@ -102,7 +58,11 @@ pub fn html(report: &PeakReport) -> String {
         banner: Some(Banner {
             word: report.status.word().to_owned(),
             meaning: report.conclusion.clone(),
-            tone: report.status.tone(),
+            tone: match report.status {
+                PeakStatus::Found => Tone::Good,
+                PeakStatus::Nothing => Tone::Bad,
+                _ => Tone::Doubtful,
+            },
             reasons: report.next.iter().cloned().collect(),
             warnings: Vec::new(),
         }),
@@ -127,9 +87,10 @@ fn tiles(report: &PeakReport) -> Vec<Tile> {
         ..Tile::default()
     };
     let figure = |pick: fn(&RateMeasurement) -> Option<f64>| at(report.held).and_then(|run| pick(&run));
+    let may_be_higher = report.failed.is_none() || report.status == PeakStatus::BenchLimit;
     vec![
         tile(
-            if report.status.is_open() { "Peak, at least" } else { "Peak" },
+            if may_be_higher { "Peak, at least" } else { "Peak" },
             text::short(report.held),
             "requests/s",
             match (report.failed, report.status) {
@@ -462,5 +423,10 @@ mod tests {
         assert!(!page.contains(">FOUND") && !page.contains("not sustained at"));
         let page = html(&PeakReport { status: PeakStatus::BenchLimit, ..report() });
         assert!(page.contains("BENCH LIMIT") && page.contains("limit of the bench at 200/s"));
+        // If runs ran out before one failed, the peak may be higher, too.
+        let page = html(&PeakReport { status: PeakStatus::OutOfRuns, failed: None, ..report() });
+        assert!(page.contains("NOT NARROWED DOWN") && page.contains("Peak, at least"));
+        let page = html(&PeakReport { status: PeakStatus::OutOfRuns, ..report() });
+        assert!(!page.contains("Peak, at least"));
     }
 }

@@ -1,5 +1,6 @@
 //! The search for the highest rate that a device sustains: state, console lines and page.
 
+mod file;
 pub mod page;
 mod state;
 mod text;
@@ -9,7 +10,7 @@ use polygraph_plan::phases::WARM_SHARE;
 use polygraph_report::judge::LEAST_TRANSACTIONS;
 
 pub use self::state::{SearchRun, SearchState};
-pub use self::text::{conclusion, heading, next_step, shown, status, step_line};
+pub use self::text::{conclusion, heading, next_step, shown, status_of, step_line};
 
 /// Length of a run in seconds if the user gives no goal.
 const RUN_SECONDS: f64 = 60.0;
@@ -46,10 +47,9 @@ mod tests {
     use std::path::PathBuf;
 
     use polygraph_plan::peak::{PeakResult, Search, SearchEnd, Vote};
-    use polygraph_report::peak::RateMeasurement;
+    use polygraph_report::peak::{PeakCriteria, PeakStatus, RateMeasurement, SearchSummary, TimeLimit};
 
     use super::*;
-    use polygraph_report::peak::{PeakCriteria, TimeLimit};
 
     fn state(steps: &[(f64, Vote)]) -> SearchState {
         let step = |&(rate, vote): &(f64, Vote)| SearchRun {
@@ -64,6 +64,7 @@ mod tests {
         };
         SearchState {
             version: String::new(),
+            begin_s: 1_000_000_000,
             command: Vec::new(),
             directory: PathBuf::new(),
             search: Search { first: 50.0, most: None, precision: 0.02, confirm: 0, runs: 60 },
@@ -90,15 +91,23 @@ mod tests {
             ),
             (
                 PeakResult { failed: None, ..finding(SearchEnd::Most) },
-                "NOT REACHED: peak 99/s or more, sustained 99/s in 2 of 3 runs, the highest rate to try",
+                "NOT REACHED: peak at least 99/s, sustained 99/s in 2 of 3 runs; the search was limited by --most",
             ),
             (
                 finding(SearchEnd::BenchLimit),
-                "BENCH LIMIT: peak 99/s or more, sustained 99/s in 2 of 3 runs; the bench was the limit at 100.5/s",
+                "BENCH LIMIT: peak at least 99/s, sustained 99/s in 2 of 3 runs; the bench was the limit at 100.5/s",
             ),
             (
                 finding(SearchEnd::OutOfRuns),
                 "NOT NARROWED DOWN: peak 99/s after 4 runs, sustained 99/s in 2 of 3 runs, failed at 100.5/s in 1 of 1 run",
+            ),
+            (
+                PeakResult { failed: None, ..finding(SearchEnd::OutOfRuns) },
+                "NOT NARROWED DOWN: peak at least 99/s after 4 runs, sustained 99/s in 2 of 3 runs",
+            ),
+            (
+                PeakResult { held: None, failed: None, end: SearchEnd::OutOfRuns },
+                "NOT NARROWED DOWN: no run counted",
             ),
             (
                 PeakResult { held: None, ..finding(SearchEnd::BenchLimit) },
@@ -156,5 +165,27 @@ mod tests {
         // The void run, the bisection of a gap of a half to 2 %, and one doubling at 10 s each.
         assert_eq!(after.remaining_s(), Some(60.0));
         assert!(SearchState::load(&directory.path().join("other")).is_err());
+    }
+
+    #[test]
+    fn the_file_of_a_search_has_its_summary() {
+        use Vote::{Failed, Held};
+        let directory = tempfile::tempdir().unwrap();
+        let summary = |steps: &[(f64, Vote)]| {
+            let mut state = state(steps);
+            for (number, step) in state.steps.iter_mut().enumerate() {
+                step.directory = format!("step-{number}");
+            }
+            state.save(directory.path()).unwrap();
+            SearchSummary::read(directory.path()).unwrap()
+        };
+        let found = summary(&[(50.0, Held), (50.5, Failed)]);
+        let text = "peak 50/s, sustained 50/s in 1 of 1 run, failed at 50.5/s in 1 of 1 run";
+        assert_eq!((found.status, found.text.as_str()), (PeakStatus::Found, text));
+        assert_eq!((found.peak_run.as_deref(), found.last_run.as_deref()), (Some("step-0"), Some("step-1")));
+        assert_eq!(found.begin_s, 1_000_000_000);
+        let searching = summary(&[(50.0, Failed)]);
+        assert_eq!((searching.status, searching.peak_run), (PeakStatus::Searching, None));
+        assert!(searching.text.starts_with("the search continues"), "{}", searching.text);
     }
 }

@@ -1,16 +1,16 @@
 //! The HTML page of a search.
 
-use polygraph_plan::peak::{PeakResult, Vote};
-use polygraph_report::html::peak_page::{PeakReport, PeakRun, PeakStatus, html as page};
+use polygraph_plan::peak::Vote;
+use polygraph_report::html::peak_page::{PeakReport, PeakRun, html as page};
 use polygraph_report::text as format;
 
 use super::state::SearchState;
-use super::text::{conclusion, next_step, status};
+use super::text::{next_step, result, status};
 
-/// The page of a search; without a finding the search continues.
-pub fn html(state: &SearchState, finding: Option<&PeakResult>) -> String {
+/// The page of a search, complete or not.
+pub fn html(state: &SearchState) -> String {
     let seconds: f64 = state.steps.iter().map(|step| step.seconds).sum();
-    let held = finding.and_then(|finding| finding.held);
+    let finding = state.finding();
     let runs = state.steps.iter().map(|step| PeakRun {
         rate: step.rate,
         why: step.why.clone(),
@@ -26,16 +26,10 @@ pub fn html(state: &SearchState, finding: Option<&PeakResult>) -> String {
     page(&PeakReport {
         title: format!("Peak: {}", state.what()),
         subtitle: format!("{} runs in {}", state.steps.len(), format::duration(seconds.round())),
-        conclusion: match finding {
-            Some(finding) => conclusion(state, finding),
-            None => {
-                let left = state.search.remaining(&state.trials());
-                format!("the search continues; about {left} runs remain")
-            }
-        },
-        status: finding.map_or(PeakStatus::Searching, status),
-        next: finding.and_then(next_step),
-        held,
+        conclusion: result(state),
+        status: status(state),
+        next: finding.as_ref().and_then(next_step),
+        held: finding.and_then(|finding| finding.held),
         failed: finding.and_then(|finding| finding.failed),
         criteria: state.criteria,
         low: state.low().cloned(),

@@ -1,21 +1,19 @@
-//! The state of a search: a file that is written after every run, so that the search can be resumed after a kill.
+//! The state of a search.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use polygraph_plan::peak::{Search, SearchStep, Trial, Vote};
+use polygraph_plan::peak::{PeakResult, Search, SearchStep, Trial, Vote};
 use polygraph_report::peak::{PeakCriteria, RateMeasurement};
 use serde::{Deserialize, Serialize};
-
-use crate::{Failure, write_file};
-
-/// The file in the directory of a search.
-const FILE: &str = "peak.json";
 
 /// The state of a search.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SearchState {
     /// Version of the program that started the search.
     pub version: String,
+    /// Start of the search, in seconds since 1970.
+    #[serde(default)]
+    pub begin_s: i64,
     /// The command line of the search, word by word.
     pub command: Vec<String>,
     /// The working directory of that command line.
@@ -50,26 +48,12 @@ pub struct SearchRun {
 }
 
 impl SearchState {
-    /// Reads the state of the search in a directory.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
-    pub fn load(directory: &Path) -> Result<SearchState, Failure> {
-        let path = directory.join(FILE);
-        let wrong =
-            |e: &dyn std::fmt::Display| Failure::data(anyhow::anyhow!("cannot read {}: {e}", path.display()));
-        let text = std::fs::read_to_string(&path).map_err(|e| wrong(&e))?;
-        serde_json::from_str(&text).map_err(|e| wrong(&e))
-    }
-
-    /// Writes the complete state.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn save(&self, directory: &Path) -> Result<(), Failure> {
-        let path = directory.join(FILE);
-        let text = serde_json::to_string_pretty(self).map_err(Failure::setup)?;
-        write_file(&path, text + "\n")
+    /// The result of the search; `None` if it continues.
+    pub fn finding(&self) -> Option<PeakResult> {
+        match self.next() {
+            SearchStep::Done(finding) => Some(finding),
+            SearchStep::Run(..) => None,
+        }
     }
 
     /// The device and the workload.

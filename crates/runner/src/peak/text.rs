@@ -1,7 +1,7 @@
 //! The lines of a search on the console.
 
 use polygraph_plan::peak::{PeakResult, SearchEnd, Vote};
-use polygraph_report::html::peak_page::PeakStatus;
+use polygraph_report::peak::PeakStatus;
 use polygraph_report::text as format;
 
 use super::state::SearchState;
@@ -43,8 +43,24 @@ pub fn step_line(state: &SearchState, number: usize) -> String {
     out
 }
 
-/// How the search ended, as the console and the report call it.
-pub fn status(finding: &PeakResult) -> PeakStatus {
+/// Whether and how a search ended, as the console and the report call it.
+pub fn status(state: &SearchState) -> PeakStatus {
+    state.finding().as_ref().map_or(PeakStatus::Searching, status_of)
+}
+
+/// The result of a search, or how many runs remain, in a sentence.
+pub fn result(state: &SearchState) -> String {
+    match state.finding() {
+        Some(finding) => result_of(state, &finding),
+        None => {
+            let left = state.search.remaining(&state.trials());
+            format!("the search continues; about {left} run{} remain", if left == 1 { "" } else { "s" })
+        }
+    }
+}
+
+/// How a search with this result ended.
+pub fn status_of(finding: &PeakResult) -> PeakStatus {
     match finding.end {
         SearchEnd::Found => PeakStatus::Found,
         SearchEnd::Most => PeakStatus::NotReached,
@@ -54,9 +70,13 @@ pub fn status(finding: &PeakResult) -> PeakStatus {
     }
 }
 
-/// The last line: how the search ended, the peak, and the nearest rate that the device did not sustain.
+/// The last line on the console: how the search ended, and its result.
 pub fn conclusion(state: &SearchState, finding: &PeakResult) -> String {
-    let status = status(finding).word();
+    format!("{}: {}", status_of(finding).word(), result_of(state, finding))
+}
+
+/// The result in a sentence: the peak, and the nearest rate that the device did not sustain.
+fn result_of(state: &SearchState, finding: &PeakResult) -> String {
     let votes = |rate: f64, vote| {
         let (agreeing, counted) = state.votes(rate, vote);
         format!("{agreeing} of {counted} run{}", if counted == 1 { "" } else { "s" })
@@ -64,8 +84,9 @@ pub fn conclusion(state: &SearchState, finding: &PeakResult) -> String {
     let limit = finding.failed.map_or_else(String::new, shown);
     let Some(held) = finding.held else {
         return match finding.end {
-            SearchEnd::BenchLimit => format!("{status}: the bench was the limit down to {limit}/s"),
-            _ => format!("{status}: the device did not sustain any rate down to {limit}/s"),
+            SearchEnd::BenchLimit => format!("the bench was the limit down to {limit}/s"),
+            SearchEnd::OutOfRuns if finding.failed.is_none() => "no run counted".to_owned(),
+            _ => format!("the device did not sustain any rate down to {limit}/s"),
         };
     };
     let sustained = format!("sustained {}/s in {}", shown(held), votes(held, Vote::Held));
@@ -73,11 +94,15 @@ pub fn conclusion(state: &SearchState, finding: &PeakResult) -> String {
         (_, 0) => format!(", the bench was the limit at {}/s", shown(rate)),
         _ => format!(", failed at {}/s in {}", shown(rate), votes(rate, Vote::Failed)),
     });
-    let peak = format!("{status}: peak {}/s", shown(held));
+    let peak = format!("peak {}/s", shown(held));
+    let at_least = format!("peak at least {}/s", shown(held));
     match finding.end {
-        SearchEnd::Most => format!("{peak} or more, {sustained}, the highest rate to try"),
-        SearchEnd::BenchLimit => format!("{peak} or more, {sustained}; the bench was the limit at {limit}/s"),
-        SearchEnd::OutOfRuns => format!("{peak} after {} runs, {sustained}{failed}", state.steps.len()),
+        SearchEnd::Most => format!("{at_least}, {sustained}; the search was limited by --most"),
+        SearchEnd::BenchLimit => format!("{at_least}, {sustained}; the bench was the limit at {limit}/s"),
+        SearchEnd::OutOfRuns => {
+            let peak = if finding.failed.is_some() { peak } else { at_least };
+            format!("{peak} after {} runs, {sustained}{failed}", state.steps.len())
+        }
         SearchEnd::Found | SearchEnd::Nothing => format!("{peak}, {sustained}{failed}"),
     }
 }
