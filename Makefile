@@ -12,6 +12,9 @@ SYSCONFDIR ?= /etc
 UNITDIR = $(DESTDIR)$(PREFIX)/lib/systemd/system
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 
+# Which build it is: a release at its tag, or a commit. Without git, Cargo finds out whether this is a clone.
+BUILD = $(shell git describe --tags --exact-match --match 'v*' >/dev/null 2>&1 && echo release || git describe --always --dirty --exclude '*' 2>/dev/null)
+
 # What an installed program has, and a first `cargo run --release -- try` need not build.
 FEATURES = fleet,kerberos,manual,mimalloc,parquet,tls
 
@@ -29,7 +32,7 @@ CYCLONEDX = $(TARGET)/tools/bin/cargo-cyclonedx
 .PHONY: all check book test test-deps devices python h2spec lint fuzz-check doc unit bench bench-quick bench-protocols install install-services uninstall static dist dist-check image clean
 
 all:
-	$(CARGO) build --profile $(PROFILE) --locked --features $(FEATURES)
+	POLYGRAPH_BUILD='$(BUILD)' $(CARGO) build --profile $(PROFILE) --locked --features $(FEATURES)
 
 # Formatting, lints, unit tests and the rules of the tree.
 check:
@@ -128,6 +131,7 @@ static:
 	CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc \
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
 	RUSTFLAGS='-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs' \
+	POLYGRAPH_BUILD='$(BUILD)' \
 		$(CARGO) build --profile $(PROFILE) --locked --features $(FEATURES) --target $(STATIC_TARGET)
 	install -D '$(TARGET)/$(STATIC_TARGET)/$(PROFILE)/polygraph' '$(TARGET)/static/$(STATIC_TARGET)/polygraph'
 	ln -sf '$(STATIC_TARGET)/polygraph' '$(TARGET)/static/polygraph'
@@ -138,10 +142,11 @@ static dist image: export CFLAGS := $(filter-out -fno-asynchronous-unwind-tables
 
 # Everything that a release publishes, in dist/.
 dist: PROFILE = dist
+dist: BUILD = release
 # For all builds of a release, because those of C code depend on it.
 dist: export SOURCE_DATE_EPOCH := $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null || date +%s))
 dist: all $(if $(filter yes,$(SBOM)),$(CYCLONEDX))
-	CARGO='$(CARGO)' RUSTC='$(RUSTC)' TARGET='$(TARGET)' FEATURES='$(FEATURES)' PROFILE='$(PROFILE)' DIST_TARGETS='$(DIST_TARGETS)' \
+	POLYGRAPH_BUILD='$(BUILD)' CARGO='$(CARGO)' RUSTC='$(RUSTC)' TARGET='$(TARGET)' FEATURES='$(FEATURES)' PROFILE='$(PROFILE)' DIST_TARGETS='$(DIST_TARGETS)' \
 		CYCLONEDX='$(if $(filter yes,$(SBOM)),$(CYCLONEDX))' sh deploy/dist.sh
 
 $(CYCLONEDX):
@@ -154,6 +159,7 @@ dist-check:
 
 # An image for containers, from the static program.
 image: PROFILE = dist
+image: BUILD = release
 image: static
 	rm -rf '$(TARGET)/image'
 	sh deploy/image-root.sh '$(TARGET)/static/polygraph' '$(TARGET)/image'

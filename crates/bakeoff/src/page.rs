@@ -96,7 +96,7 @@ pub fn html(report: &BakeoffReport) -> String {
             "{} · polygraph {}. A dash (–) marks an unknown or undefined value. All figures of own runs are computed from \
              their logs.",
             report.title,
-            env!("CARGO_PKG_VERSION")
+            polygraph_stats::version()
         ),
         ..Page::default()
     }

@@ -48,10 +48,13 @@ use crate::options::console::color_choice;
 use crate::output::colors;
 use crate::settings::Settings;
 
+/// The version of the program. A build from a clone says so; if `make` has built it, with the commit.
+const VERSION: &str = env!("POLYGRAPH_VERSION");
+
 #[derive(Parser)]
 #[command(
     name = "polygraph",
-    version,
+    version = VERSION,
     propagate_version = true,
     about = "Performance benchmark for proxies and other HTTP intermediaries: it simulates clients (robots) on one side of a \
     device and origin servers on the other",
@@ -254,6 +257,7 @@ fn workload_command(done: io::Result<ExitCode>) -> ExitCode {
 }
 
 fn main() -> ExitCode {
+    polygraph_stats::set_version(VERSION);
     let words = given_command_line();
     let color = color_choice(&words);
     colors::choose(color);

@@ -35,7 +35,7 @@ impl ParquetFile {
         let mut properties = WriterProperties::builder()
             .set_compression(Compression::GZIP(GzipLevel::try_new(LEVEL)?))
             .set_statistics_enabled(EnabledStatistics::Chunk)
-            .set_created_by(format!("polygraph {}", env!("CARGO_PKG_VERSION")))
+            .set_created_by(format!("polygraph {}", polygraph_stats::version()))
             .set_key_value_metadata(Some(vec![about]));
         for column in table.columns.iter().filter(|column| hardly_repeats(&column.cells)) {
             properties =

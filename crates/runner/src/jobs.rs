@@ -263,7 +263,7 @@ fn header(side: Side, test: &Test, settings: &RunSettings, mut described: Vec<(S
     ]);
     Header {
         side,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        version: polygraph_stats::version().to_owned(),
         label: settings.label.clone(),
         start_unix_ns: 0,
         pid: std::process::id(),

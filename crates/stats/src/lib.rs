@@ -46,6 +46,7 @@ pub mod streams;
 pub mod summary_stats;
 pub mod tls;
 mod unanswered;
+mod version;
 pub mod window;
 pub mod xacts;
 
@@ -73,5 +74,6 @@ pub use recorder::{Recorder, Totals};
 pub use status::StatusScope;
 pub use summary_stats::{SummaryStats, TimeAndSize};
 pub use unanswered::{AGES_S, Unanswered};
+pub use version::{set_version, version};
 pub use window::{LevelDelta, Window};
 pub use xacts::{TransactionSample, Xact};

@@ -148,7 +148,7 @@ impl DeviceSession {
             Kind::Here { running, role, .. } => {
                 // The version of the built-in proxy is that of this program.
                 let program = running.pid().map(|_| format!("{} {}", running.name(), running.version()));
-                let own = || format!("the built-in proxy of polygraph {}", env!("CARGO_PKG_VERSION"));
+                let own = || format!("the built-in proxy of polygraph {}", polygraph_stats::version());
                 facts.push(fact("software", program.unwrap_or_else(own)));
                 facts.push(fact("role", role.word().into()));
                 facts.push(fact("network", "loopback of one machine".into()));

@@ -179,7 +179,7 @@ impl PeakSearch {
         let label = if label.is_empty() { "peak" } else { label };
         let directory = result_directory(&run.bench.runs, label)?;
         let state = SearchState {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: polygraph_stats::version().to_owned(),
             begin_s: Timestamp::now().as_second(),
             command: own_command_line(),
             directory: std::env::current_dir().map_err(Failure::setup)?,

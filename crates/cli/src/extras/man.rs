@@ -39,7 +39,7 @@ pub fn page(command: &Command, name: &str, see_also: &[String]) -> io::Result<Ex
     let text = |text: Option<&clap::builder::StyledStr>| text.map(ToString::to_string).unwrap_or_default();
     let long = text(command.get_after_long_help());
     let after = if long.is_empty() { text(command.get_after_help()) } else { long };
-    let version = command.get_version().unwrap_or(env!("CARGO_PKG_VERSION")).to_owned();
+    let version = command.get_version().unwrap_or(crate::VERSION).to_owned();
     // The list of commands in front of the options is for the terminal.
     let bare = command.clone().before_help("").after_help("").after_long_help("");
     let man =

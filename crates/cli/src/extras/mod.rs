@@ -37,7 +37,7 @@ pub fn files(program: &Command, classic: &[(&'static str, &str)]) -> io::Result<
         let Some(command) = program.find_subcommand(subcommand) else { continue };
         // The program calls itself `polygraph client`, whatever its name.
         let command = command.clone().name(*name).bin_name(*name).display_name(*name);
-        let command = whole_of(&command.version(env!("CARGO_PKG_VERSION")));
+        let command = whole_of(&command.version(crate::VERSION));
         let see_also = format!("polygraph-{subcommand}");
         let page = man::page(&command, name, &["polygraph".to_owned(), see_also])?;
         // `polygraph-lx` is a classic name, and the page of `polygraph lx` has the same name.

@@ -137,6 +137,27 @@ fn lx_says_that_logs_are_not_those_of_one_run() {
     assert!(two.code() == Some(0) && two.err.contains(warning), "{two:?}");
 }
 
+/// A program of a clone is no release, and its logs, manifests and reports say the same as `--version`.
+#[test]
+fn results_name_the_build() {
+    let sandbox = Sandbox::new();
+    let version = out(&sandbox, "--version");
+    let version = version.trim().strip_prefix("polygraph ").unwrap();
+    let build = version.strip_prefix(env!("CARGO_PKG_VERSION")).unwrap();
+    let is_clone = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.git").exists();
+    if option_env!("POLYGRAPH_BUILD").is_none() {
+        assert_eq!(build, if is_clone { "+dev" } else { "" });
+    }
+    sandbox.write("w.pg", &WORKLOAD.replace("PORT", "80"));
+    out(&sandbox, "simulate w.pg --out one");
+    assert!(out(&sandbox, "lr one").contains(&format!(", version {version}, ")));
+    let manifest: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(sandbox.path().join("one/manifest.json")).unwrap()).unwrap();
+    assert_eq!(manifest["version"], version);
+    let report = std::fs::read_to_string(sandbox.path().join("one/report.html")).unwrap();
+    assert!(report.contains(&format!("polygraph {version}")), "the report names the version");
+}
+
 /// Exports in all forms and reads them with DuckDB and pandas, beside what `lx` says.
 fn tables(sandbox: &Sandbox, result: &str) {
     let python = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../python/bin/python3");

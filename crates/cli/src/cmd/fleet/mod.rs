@@ -86,5 +86,5 @@ pub fn run(args: Args) -> Done {
 
 /// The version of this program, with the formats on which processes of a run must agree.
 pub fn version() -> String {
-    format!("{} (log format {})", env!("CARGO_PKG_VERSION"), polygraph_stats::log::VERSION)
+    format!("{} (log format {})", polygraph_stats::version(), polygraph_stats::log::VERSION)
 }
