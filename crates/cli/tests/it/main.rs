@@ -27,6 +27,7 @@ mod interop;
 mod kdc;
 mod kerberos;
 mod lab;
+mod leftovers;
 mod limits;
 mod logs;
 mod manual;

@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::leftovers;
+
 /// Whatever takes longer hangs. Generous, because the machine may be busy with other work.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -58,6 +60,7 @@ pub struct Sandbox(tempfile::TempDir);
 
 impl Sandbox {
     pub fn new() -> Sandbox {
+        leftovers::remove();
         Sandbox(tempfile::tempdir().unwrap())
     }
 
@@ -160,7 +163,7 @@ fn follow(mut pipe: impl Read + Send + 'static, which: usize, output: &Output) -
     })
 }
 
-/// A program that runs. It is killed when this is dropped.
+/// A program that runs. It is killed when this is dropped, with all processes below it.
 pub struct Running {
     child: Child,
     output: Output,
@@ -236,8 +239,11 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        // Once it has been waited for, its process id may be that of another process.
+        if matches!(self.child.try_wait(), Ok(None)) {
+            leftovers::kill_family(self.pid());
+            let _ = self.child.wait();
+        }
     }
 }
 
