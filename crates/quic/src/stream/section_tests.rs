@@ -1,3 +1,5 @@
+use polygraph_multiplex::message::outgoing::OutgoingMessage;
+
 use super::*;
 
 /// Whichever way a request is passed on, its frame and its size are the same.
