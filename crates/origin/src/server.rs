@@ -1,33 +1,34 @@
 //! Serves a connection: request, think time, reply, until one side closes it.
+//!
+//! * this file: connections and their transactions.
+//! * `reading`: heads and bodies of requests.
+//! * `writing`: replies and refusals.
+
+mod reading;
+mod writing;
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::rc::Rc;
 
-use polygraph_link::{Conn, Link, Nanos, SECOND, nanos, send_all};
+use polygraph_link::{Conn, Link, Nanos, nanos};
 use polygraph_stats::{CloseKind, ErrorKind, Recorder};
 use polygraph_tls::failure::TlsFailure;
-use polygraph_traffic::{AbortCoords, Body, Oid, Random};
+use polygraph_traffic::{AbortCoords, Random};
 use polygraph_transport::Channel;
 use polygraph_transport::tls::{self, TlsServer};
 use polygraph_wire::auth::access::{AccessRequest, ConnectionAccess};
-use polygraph_wire::worlds::WorldMark;
-use polygraph_wire::{BodyError, preflight};
 
+use self::reading::HEAD_LIMIT;
+pub(crate) use self::reading::{NextRequest, begins_like_a_request};
 use crate::known_worlds::KnownWorlds;
 use crate::names::ServerNames;
 use crate::object_lookup::RequestedObject;
 use crate::origin::Origin;
 use crate::record::{ConnectionId, Sent, ServerOutcome, TransactionTimes, kind_of_fault, record_outcome};
-use crate::reply::{ReplyContext, ReplyWriter, ServerIdentity};
-use crate::request::{Expectation, Rejection, Request, RequestReader};
+use crate::reply::ServerIdentity;
+use crate::request::{Expectation, Request};
 use crate::settings::{ServerProfile, ServerSpec};
-use crate::upload::Upload;
-
-/// The longest time from the first byte of a request head to its last. The head of a robot's request arrives at once.
-const HEAD_LIMIT: Nanos = Nanos::from_secs(30);
-/// How long a new connection may be silent if idle connections have no limit, because devices may connect in advance.
-const SILENCE_LIMIT: Nanos = Nanos::from_secs(300);
 
 /// An origin server on one event loop.
 #[derive(Debug)]
@@ -43,51 +44,12 @@ pub struct Server<L: Link> {
     known_worlds: RefCell<Vec<KnownWorlds>>,
 }
 
-/// What arrives on a connection between two requests.
-pub(crate) enum NextRequest {
-    /// A request, and when its first byte arrived if the head did not arrive at once.
-    Request(Option<Nanos>),
-    /// The connection ended without another request.
-    Closed(CloseKind),
-    /// An incomplete request.
-    Broken(ErrorKind, String),
-    Refused(Rejection),
-    /// Bytes that do not look like a request, on a connection without an earlier one: a port scan.
-    Noise,
-    /// The start of HTTP/2.
-    Http2,
-    /// Bytes with which neither HTTP/2 nor HTTP/1 starts, from a client that may speak HTTP/2.
-    NoPreface,
-    /// A preflight request, and the reply to it, see [`preflight`].
-    Preflight(Vec<u8>),
-}
-
 /// How a connection ended, or what else it carries.
 enum ServedRequests {
     /// It ended; how, if no error occurred.
     Ended(Option<CloseKind>),
     /// It carries HTTP/2, of which these first bytes have arrived.
     Http2(Vec<u8>),
-}
-
-/// Why a request body is incomplete.
-enum BodyFault {
-    Coding,
-    /// Content, although the method has none.
-    Forbidden,
-    Ended(io::Error),
-}
-
-impl From<BodyError> for BodyFault {
-    fn from(_: BodyError) -> BodyFault {
-        BodyFault::Coding
-    }
-}
-
-impl From<io::Error> for BodyFault {
-    fn from(error: io::Error) -> BodyFault {
-        BodyFault::Ended(error)
-    }
 }
 
 /// A transaction in progress.
@@ -327,114 +289,6 @@ impl<L: Link> Server<L> {
         if transaction.last || cut { Err(Some(CloseKind::Busy)) } else { Ok(times.ended) }
     }
 
-    /// Reads the next head into `request`; `inbox` contains bytes that have arrived but are not used yet.
-    pub(crate) async fn next_request(
-        &self,
-        conn: &mut Channel<L::Conn>,
-        request: &mut Request,
-        inbox: &mut Vec<u8>,
-        first: bool,
-    ) -> NextRequest {
-        let patience = self.profile().idle_timeout.or(first.then_some(SILENCE_LIMIT));
-        conn.set_deadline(patience.map(|patience| self.now() + patience));
-        let (mut taken, mut begun) = (Ok(false), None);
-        if !inbox.is_empty() {
-            let data = std::mem::take(inbox);
-            taken = self.take(&data, request, inbox);
-        }
-        loop {
-            // Nothing else begins so, and four bytes are enough to know.
-            if first && inbox.len() >= 4 && polygraph_multiplex::may_be_http2(inbox) {
-                return match self.profile().http2 {
-                    Some(_) => NextRequest::Http2,
-                    None => NextRequest::Refused(Rejection::Version),
-                };
-            }
-            if first && self.lacks_preface(conn, inbox, &taken) {
-                return NextRequest::NoPreface;
-            }
-            match taken {
-                Ok(true) if !self.profile().accepts_http1 && first => {
-                    return NextRequest::Refused(Rejection::Version);
-                }
-                Ok(true) => return NextRequest::Request(begun),
-                Ok(false) if !first || is_blank(inbox) || begins_like_a_request(inbox) => {}
-                Err(refusal) if !first || begins_like_a_request(inbox) => {
-                    return NextRequest::Refused(refusal);
-                }
-                _ => return NextRequest::Noise,
-            }
-            if begun.is_none() && !is_blank(inbox) {
-                let now = self.now();
-                begun = Some(now);
-                // The connection is not idle any more, but a client that never completes its request must not keep it
-                // open for ever.
-                conn.set_deadline(Some(now + HEAD_LIMIT));
-            }
-            let mut look = None;
-            let received = conn
-                .recv(|data| {
-                    if inbox.is_empty() {
-                        look = preflight::token(data).map(preflight::reply);
-                    }
-                    if look.is_some() {
-                        return None;
-                    }
-                    self.count_read(data);
-                    if data.is_empty() {
-                        return None;
-                    }
-                    if inbox.is_empty() {
-                        return Some(self.take(data, request, inbox));
-                    }
-                    let mut all = std::mem::take(inbox);
-                    all.extend_from_slice(data);
-                    Some(self.take(&all, request, inbox))
-                })
-                .await;
-            if let Some(reply) = look {
-                return NextRequest::Preflight(reply);
-            }
-            let idle = is_blank(inbox);
-            taken = match received {
-                Ok(Some(taken)) => taken,
-                // An idle connection may be closed in any way; a request that has started must be completed.
-                Err(e) if idle && e.kind() == io::ErrorKind::TimedOut => {
-                    return NextRequest::Closed(CloseKind::IdleLocal);
-                }
-                Ok(None) | Err(_) if idle => return NextRequest::Closed(CloseKind::IdleForeign),
-                Err(e) if e.kind() == io::ErrorKind::TimedOut => {
-                    self.send_refusal(conn, b"HTTP/1.1 408 Request Timeout\r\n");
-                    let limit = HEAD_LIMIT / SECOND;
-                    return NextRequest::Broken(
-                        ErrorKind::Timeout,
-                        format!("no complete request head after {limit} s"),
-                    );
-                }
-                Ok(None) => {
-                    return NextRequest::Broken(ErrorKind::HeadShort, "while reading a request".into());
-                }
-                Err(e) => {
-                    return NextRequest::Broken(
-                        ErrorKind::HeadShort,
-                        format!("while reading a request: {e}"),
-                    );
-                }
-            };
-        }
-    }
-
-    /// Reads a request head from `data`. The rest, or all of it if the head is incomplete or invalid, goes to
-    /// `inbox`.
-    fn take(&self, data: &[u8], request: &mut Request, inbox: &mut Vec<u8>) -> Result<bool, Rejection> {
-        let reader =
-            RequestReader { config: &self.origin.config, profile: self.profile(), names: &self.names };
-        let read = reader.read(data, request, &mut self.origin.scratch.borrow_mut());
-        let used = if read == Ok(true) { request.head_size } else { 0 };
-        inbox.extend_from_slice(&data[used..]);
-        read
-    }
-
     /// Dumps the messages of a transaction, as configured.
     fn dump(&self, conn: &mut Channel<L::Conn>, request: &Request, outcome: &ServerOutcome, took: Nanos) {
         let recorder = &self.origin.recorder;
@@ -540,73 +394,6 @@ impl<L: Link> Server<L> {
         }
     }
 
-    /// Reads the body of a request. If the client `asks`, it first gets permission to continue.
-    async fn receive_body(
-        &self,
-        conn: &mut Channel<L::Conn>,
-        upload: &mut Upload,
-        asks: bool,
-        inbox: &mut Vec<u8>,
-    ) -> Result<(), BodyFault> {
-        if asks {
-            send_all(conn, CONTINUE).await?;
-            self.count_written(CONTINUE.len());
-        }
-        let mut take = |data: &[u8], inbox: &mut Vec<u8>| -> Result<bool, BodyFault> {
-            let used = upload.feed(data)?;
-            inbox.extend_from_slice(&data[used..]);
-            if upload.is_forbidden() { Err(BodyFault::Forbidden) } else { Ok(upload.is_done()) }
-        };
-        let data = std::mem::take(inbox);
-        let mut done = take(&data, inbox)?;
-        while !done {
-            done = conn
-                .recv(|data| {
-                    self.count_read(data);
-                    if data.is_empty() {
-                        return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
-                    }
-                    take(data, inbox)
-                })
-                .await??;
-        }
-        Ok(())
-    }
-
-    fn body_fault(
-        &self,
-        conn: &mut Channel<L::Conn>,
-        upload: &Upload,
-        coords: Option<AbortCoords>,
-        fault: BodyFault,
-    ) -> ServerOutcome {
-        let so_far = upload.received();
-        match fault {
-            BodyFault::Coding => {
-                self.send_refusal(conn, b"HTTP/1.1 400 Bad Request\r\n");
-                ServerOutcome::Failed(
-                    ErrorKind::BadCoding,
-                    format!("in a request after {so_far} bytes of body"),
-                )
-            }
-            BodyFault::Forbidden => {
-                self.send_refusal(conn, b"HTTP/1.1 400 Bad Request\r\n");
-                ServerOutcome::Failed(
-                    ErrorKind::ForbiddenLength,
-                    "the request has a body, and its method has none".into(),
-                )
-            }
-            BodyFault::Ended(e) if e.kind() == io::ErrorKind::TimedOut => {
-                ServerOutcome::Failed(ErrorKind::Timeout, format!("after {so_far} bytes of a request's body"))
-            }
-            BodyFault::Ended(_) if upload.is_cut(coords) => ServerOutcome::CutByClient,
-            BodyFault::Ended(e) => ServerOutcome::Failed(
-                kind_of_fault(&e).unwrap_or(ErrorKind::BodyShort),
-                format!("after {so_far} bytes of a request's body: {e}"),
-            ),
-        }
-    }
-
     /// Waits for the think time. Returns false if the lifetime of the transaction ends before.
     async fn think(&self, transaction: &Transaction) -> bool {
         let Some(think) = &self.profile().think else { return true };
@@ -623,131 +410,6 @@ impl<L: Link> Server<L> {
         until < deadline
     }
 
-    /// Sends the reply. `is_end` tells that the client sends nothing more.
-    async fn reply(
-        &self,
-        conn: &mut Channel<L::Conn>,
-        request: &Request,
-        transaction: &Transaction,
-        is_end: bool,
-    ) -> io::Result<Sent> {
-        let origin = &self.origin;
-        let date = origin.link.http_date();
-        let writer = ReplyWriter {
-            config: &origin.config,
-            profile: self.profile(),
-            identity: &self.identity,
-            request,
-            about: ReplyContext {
-                date: &date,
-                now: origin.link.unix_seconds(),
-                last: transaction.last,
-                refuse_body: transaction.refuse_body,
-                redirect: self.redirect(request),
-                remote_world: self.exchange_worlds(request),
-                phases: origin.phase_fields(&request.marks),
-            },
-        };
-        // Nearly always the socket takes head and body at once, and the one buffer of the loop suffices.
-        let (mut body, unsent, mut sent) = {
-            let mut head = origin.head.borrow_mut();
-            head.clear();
-            let reply = writer.write(&mut origin.rng.borrow_mut(), &mut head);
-            let mut body = reply.body;
-            let size = head.len() as u64 + body.len();
-            if is_end && !reply.is_cut && size <= ONE_SEND {
-                conn.expect_end();
-            }
-            let sent = self.send_some(conn, &head, &body)?;
-            body.advance(sent.saturating_sub(head.len()) as u64);
-            let begun = (0 < sent && (sent as u64) < size).then(|| self.now());
-            let sent_reply = Sent {
-                status: reply.status,
-                size,
-                is_cut: reply.is_cut,
-                cookies: reply.cookies,
-                begun,
-                custom: self.profile().custom_scope.contains(reply.status),
-            };
-            (body, head[sent.min(head.len())..].to_vec(), sent_reply)
-        };
-        self.send_rest(conn, &unsent, &mut body, &mut sent.begun).await?;
-        Ok(sent)
-    }
-
-    async fn send_rest(
-        &self,
-        conn: &mut Channel<L::Conn>,
-        mut head: &[u8],
-        body: &mut Body,
-        begun: &mut Option<Nanos>,
-    ) -> io::Result<()> {
-        while !(head.is_empty() && body.is_empty()) {
-            // A body of many pieces is sent a few pieces at a time, so a short send does not mean that the socket is
-            // full.
-            let sent = self.send_some(conn, head, body)?;
-            if sent == 0 {
-                conn.writable().await?;
-                continue;
-            }
-            if begun.is_none() {
-                *begun = Some(self.now());
-            }
-            let of_head = sent.min(head.len());
-            head = &head[of_head..];
-            body.advance((sent - of_head) as u64);
-        }
-        Ok(())
-    }
-
-    /// The object to which a request is redirected; `None` if it is not.
-    fn redirect(&self, request: &Request) -> Option<Oid> {
-        let profile = self.profile();
-        let redirects = profile.redirects.as_ref()?;
-        if request.fault.is_some()
-            || request.denial.is_some()
-            || request.method.has_body()
-            || !matches!(request.requested, RequestedObject::Object(_))
-        {
-            return None;
-        }
-        let mut rng = self.origin.rng.borrow_mut();
-        if !rng.event(redirects.share * self.origin.special()) {
-            return None;
-        }
-        let known_worlds = self.known_worlds.borrow();
-        let catalog = &self.origin.config.catalog;
-        let target = known_worlds.get(request.name).and_then(|worlds| {
-            worlds.choose(&redirects.popularity, catalog, profile.contents.items(), &mut *rng)
-        });
-        if target.is_none() {
-            let detail = || "no object is known yet".to_owned();
-            self.origin.recorder.error(ErrorKind::NoRedirect, self.now(), detail);
-        }
-        target
-    }
-
-    /// Records what the client reports about worlds, and returns a world that it may not know.
-    fn exchange_worlds(&self, request: &Request) -> Option<WorldMark> {
-        let shares = self.origin.config.share_worlds;
-        let marks = &request.marks;
-        if !(shares || self.profile().redirects.is_some())
-            || marks.local_world.is_none() && marks.remote_world.is_none()
-        {
-            return None;
-        }
-        let mut known_worlds = self.known_worlds.borrow_mut();
-        if known_worlds.len() <= request.name {
-            known_worlds.resize_with(request.name + 1, KnownWorlds::default);
-        }
-        let worlds = &mut known_worlds[request.name];
-        if let Some(local) = &marks.local_world {
-            worlds.learn(local);
-        }
-        let quoted = marks.remote_world.as_ref().filter(|_| shares)?;
-        worlds.advise(quoted, marks.local_world.as_ref())
-    }
-
     fn count_read(&self, data: &[u8]) {
         if !data.is_empty() {
             self.origin.recorder.with(|block| block.reads.record(data.len() as u64));
@@ -756,21 +418,6 @@ impl<L: Link> Server<L> {
 
     fn count_written(&self, bytes: usize) {
         self.origin.recorder.with(|block| block.writes.record(bytes as u64));
-    }
-
-    /// Sends as much of head and body as the connection takes now, and returns the number of bytes.
-    fn send_some(&self, conn: &mut Channel<L::Conn>, head: &[u8], body: &Body) -> io::Result<usize> {
-        let mut slices = [IoSlice::new(&[]); SLICES];
-        slices[0] = IoSlice::new(head);
-        let used = 1 + body.slices(&mut slices[1..]);
-        match conn.try_send(&slices[..used]) {
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(0),
-            Err(e) => Err(e),
-            Ok(sent) => {
-                self.count_written(sent);
-                Ok(sent)
-            }
-        }
     }
 
     /// Counts a transaction whose request was never complete.
@@ -783,45 +430,10 @@ impl<L: Link> Server<L> {
         self.origin.recorder.error(kind, now, || detail);
     }
 
-    /// Answers bytes that are not a request.
-    fn refuse(&self, conn: &mut Channel<L::Conn>, refusal: Rejection) {
-        let (kind, reply): (_, &[u8]) = match refusal {
-            Rejection::Malformed => (ErrorKind::BadHead, b"HTTP/1.1 400 Bad Request\r\n"),
-            Rejection::TooLarge => {
-                (ErrorKind::HeadTooLarge, b"HTTP/1.1 431 Request Header Fields Too Large\r\n")
-            }
-            Rejection::Version => (ErrorKind::WrongVersion, b"HTTP/1.1 505 HTTP Version Not Supported\r\n"),
-        };
-        self.count_broken(kind, "in a request".into());
-        // A client that does not speak HTTP/1 on this port cannot read such a reply.
-        if conn.is_stream() || self.profile().accepts_http1 || refusal == Rejection::Version {
-            self.send_refusal(conn, reply);
-        }
-    }
-
-    /// Sends a minimal error reply.
-    fn send_refusal(&self, conn: &mut Channel<L::Conn>, reply: &[u8]) {
-        let rest = b"Connection: close\r\nContent-Length: 0\r\n\r\n";
-        // The connection ends in any case, so a failed send does not matter.
-        let _ = conn.try_send(&[IoSlice::new(reply), IoSlice::new(rest)]);
-    }
-
     pub(crate) fn connection_uses(&self) -> u64 {
         let drawn = self.profile().requests_per_connection.sample(&mut *self.origin.rng.borrow_mut());
         drawn.trunc().max(1.0) as u64
     }
-}
-
-/// Whether the data consists of line ends only, which may precede a request (RFC 9112, section 2.2).
-fn is_blank(data: &[u8]) -> bool {
-    data.iter().all(|&b| b == b'\r' || b == b'\n')
-}
-
-/// Whether the data may be the start of a request line: a method in capital letters.
-pub(crate) fn begins_like_a_request(data: &[u8]) -> bool {
-    let data = data.trim_ascii_start();
-    let letters = data.iter().take_while(|b| b.is_ascii_uppercase()).count();
-    (1..=20).contains(&letters) && data.get(letters).is_none_or(|&b| b == b' ')
 }
 
 fn kind_of(error: &io::Error) -> ErrorKind {
@@ -834,12 +446,3 @@ fn kind_of(error: &io::Error) -> ErrorKind {
         _ => ErrorKind::System,
     }
 }
-
-/// The interim reply to `Expect: 100-continue`.
-const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
-
-/// A reply of up to so many bytes usually needs one send. For larger ones, a segment more or less does not matter.
-const ONE_SEND: u64 = 64 * 1024;
-
-/// The most slices of a send: the head and pieces of the body.
-const SLICES: usize = 16;
