@@ -43,11 +43,11 @@ fn lr_text(logs: &[Log], options: LrOptions) -> String {
 #[test]
 fn lr_tells_fast_replies_apart() {
     let column = |us: u64| {
-        let intervals = short().client().log.records.into_iter().filter_map(|record| match record {
+        let mut intervals = short().client().log.records.into_iter().filter_map(|record| match record {
             Record::Interval(interval) => Some(interval),
             _ => None,
         });
-        let mut interval = intervals.last().unwrap();
+        let mut interval = intervals.next().unwrap();
         interval.block = Block::new();
         interval.block.finish(&Finished { rptm_us: us, size: 1000, ..Finished::default() });
         let scope = Scope::of_interval(*interval);
