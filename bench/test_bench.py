@@ -14,6 +14,7 @@ import table
 from bench import INSTALLED, servers_of
 from clients import OURS, number
 from cpu import Cpu, Meter
+from kernel import kind_of
 from ratios import EPOLL, URING, append_history, creep, history_rows, ratio, read_history
 from replay import heads
 from servers import OUR_SERVERS, Failure
@@ -185,6 +186,17 @@ class Tests(unittest.TestCase):
         results = json.loads(json.dumps({"records": [record(0, EPOLL_CLIENT, "nginx", 5.0), failed]}))
         self.assertIn("| not measured |", table.client_table(results))
         self.assertEqual(table.failures(results), "- c, ab against nginx: failed: 3 instead of 0")
+
+    def test_the_kernels_work_is_told_from_its_call_chains(self):
+        send = ["tcp_sendmsg_locked", "tcp_sendmsg", "io_send", "io_issue_sqe", "__do_sys_io_uring_enter"]
+        self.assertEqual(kind_of(["_copy_from_iter", *send]), "sending")
+        # What a sender does for the receiver over loopback.
+        self.assertEqual(kind_of(["tcp_ack", "tcp_v4_rcv", "net_rx_action", "__tcp_transmit_skb", *send]), "delivery")
+        self.assertEqual(kind_of(["read_tsc", "asm_sysvec_apic_timer_interrupt", *send]), "interrupts")
+        self.assertEqual(kind_of(["_copy_to_iter", "tcp_recvmsg", "io_recv", "io_issue_sqe"]), "receiving")
+        self.assertEqual(kind_of(["ip_route_output_flow", "__inet_stream_connect", "io_connect"]), "connections")
+        self.assertEqual(kind_of(["io_cqring_wait", "__do_sys_io_uring_enter"]), "ring, poll")
+        self.assertEqual(kind_of(["clear_page_erms", "exc_page_fault"]), "other")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""What the kernel does for a transaction: nanoseconds by kind of work, of this project's programs and of the leanest peers.
+
+    cargo build --profile profiling --locked --features tls && bench/kernel.py
+
+Needs `perf`. Samples are taken by the clock of the processor, with the call chain in the kernel, and the chain decides what kind of
+work a sample belongs to. What a program sends over loopback is delivered to the receiver in the same system call, so each side pays
+for a part of what the other one receives. The first run of a peer that is missing installs it, as in `bench.py`."""
+
+import argparse
+import collections
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import bench
+import protocols
+from clients import CLIENTS
+from ratios import URING
+from servers import SERVERS, Failure
+
+RATE = 4_999
+
+# The first kind of work one of whose functions occurs in a call chain decides. Functions that end with `*` begin like that.
+KINDS = [
+    ("interrupts", ["asm_sysvec*", "asm_common_interrupt", "run_timer_softirq", "sched_balance*", "rcu_core*"]),
+    ("delivery", ["net_rx_action", "__netif_receive_skb*"]),
+    ("sending", ["tcp_sendmsg*", "udp_sendmsg*", "tcp_push*"]),
+    ("receiving", ["tcp_recvmsg*", "udp_recvmsg*", "tcp_cleanup_rbuf", "sock_recvmsg*"]),
+    ("connections", ["*_connect*", "inet_accept", "inet_csk_accept", "tcp_close*", "inet_release", "__sock_release", "sock_close",
+                     "__sys_socket*", "__sys_shutdown", "__sys_setsockopt", "inet_bind*", "inet_shutdown", "io_socket", "io_accept",
+                     "__fput*", "sock_alloc*", "inet_create", "filp_close*", "do_accept", "__sock_create"]),
+    ("waiting", ["schedule*", "__schedule", "finish_task_switch*", "try_to_wake_up"]),
+    ("ring, poll", ["io_*", "__io_*", "ep_*", "do_epoll*", "__x64_sys_io_uring*", "__do_sys_io_uring*", "__x64_sys_epoll*"]),
+]
+
+
+def occurs(pattern, names):
+    if pattern.startswith("*"):
+        return any(pattern.strip("*") in name for name in names)
+    if pattern.endswith("*"):
+        return any(name.startswith(pattern[:-1]) for name in names)
+    return pattern in names
+
+
+def kind_of(chain):
+    names = set(chain)
+    for kind, patterns in KINDS:
+        if any(occurs(pattern, names) for pattern in patterns):
+            return kind
+    return "other"
+
+
+def samples(data):
+    """Samples in user code, and in the kernel by kind of work and by function."""
+    text = subprocess.run(["perf", "script", "-i", data, "-F", "ip,sym"], capture_output=True, text=True, check=True).stdout
+    user, kinds, functions = 0, collections.Counter(), collections.Counter()
+    for block in text.split("\n\n"):
+        frames = [line.strip().partition(" ") for line in block.splitlines() if line.strip()]
+        chain = [symbol.partition("+")[0] for address, _, symbol in frames if int(address, 16) >> 63]
+        if not frames:
+            continue
+        if not chain or not int(frames[0][0], 16) >> 63:
+            user += 1
+            continue
+        kinds[kind_of(chain)] += 1
+        functions[chain[0]] += 1
+    return user, kinds, functions
+
+
+PERF = ["perf", "record", "-q", "-e", "cpu-clock", "-F", str(RATE), "-g", "-o"]
+
+
+def recorder(program, data, folder):
+    """A program that does the same as `program`, and is recorded the first time."""
+    script = folder / f"recorded-{Path(program).name}"
+    script.write_text(f"#!/bin/sh\n[ -e {data} ] && exec {program} \"$@\"\nexec {' '.join(PERF)} {data} -- {program} \"$@\"\n")
+    script.chmod(0o755)
+    return str(script)
+
+
+def client_profile(tools, case, server, run_client, name, port, folder):
+    """Samples of a client, and the number of its transactions."""
+    data = folder / "perf.data"
+    field = "polygraph" if name.startswith("polyclt") else name
+    server.wait_until_ready(server.body)
+    run = run_client(replace(tools, **{field: recorder(getattr(tools, field), data, folder)}), case, port, folder)
+    return samples(data), run.count
+
+
+def server_profile(tools, case, server, run_client, port, folder):
+    """Samples of a server, and the number of its client's transactions."""
+    data = folder / "perf.data"
+    server.wait_until_ready(server.body)
+    perf = subprocess.Popen([*PERF, data, "-p", ",".join(map(str, server.pids()))])
+    time.sleep(0.5)
+    run = run_client(tools, case, port, folder)
+    perf.send_signal(signal.SIGINT)
+    perf.wait()
+    return samples(data), run.count
+
+
+def text(rows):
+    """A table with a column for each program, and its functions in the kernel."""
+    kinds = [kind for kind, _ in KINDS] + ["other"]
+    lines = ["| | " + " | ".join(rows) + " |", "|---|" + "---|" * len(rows)]
+    ns = {name: 1e9 / RATE / count for name, (_, count) in rows.items()}
+    for kind in kinds:
+        lines.append(f"| {kind} | " + " | ".join(f"{found[1][kind] * ns[name]:,.0f}" for name, (found, _) in rows.items()) + " |")
+    lines.append("| **kernel, all** | " + " | ".join(f"**{found[1].total() * ns[name]:,.0f}**" for name, (found, _) in rows.items()) + " |")
+    lines.append("| user | " + " | ".join(f"{found[0] * ns[name]:,.0f}" for name, (found, _) in rows.items()) + " |")
+    lines.append("| samples | " + " | ".join(f"{found[0] + found[1].total():,}" for found, _ in rows.values()) + " |")
+    lines.append("")
+    for name, ((_, _, functions), _) in rows.items():
+        most = ", ".join(f"`{function}` {100 * n / functions.total():.1f} %" for function, n in functions.most_common(10))
+        lines.append(f"* {name}: {most}.")
+    return "\n".join(lines)
+
+
+def h1_cases(scale):
+    for case in bench.cases(scale):
+        if not case.workload:
+            yield (case, lambda tools, case, port, folder: SERVERS["polysrv uring"](tools, case, port, folder), case.body,
+                   {"polyclt": CLIENTS["polyclt uring"], "shb": CLIENTS["shb"], "wrk": CLIENTS["wrk"]},
+                   {"polysrv": SERVERS["polysrv uring"], "nginx": SERVERS["nginx"]})
+
+
+def protocol_cases(scale):
+    for case in protocols.cases(scale):
+        if case.version != "1.1":
+            clients = {name: protocols.CLIENTS[name] for name in ("polyclt", "shb")}
+            servers = {name: protocols.server_of(name, case, "wrk") for name in case.servers}
+            yield case, servers["polysrv"], case.body, clients, servers
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    target = Path(os.environ.get("CARGO_TARGET_DIR", bench.HERE.parent / "target"))
+    parser.add_argument("--polygraph", default=target / "profiling/polygraph", help="the program, with symbols and TLS")
+    parser.add_argument("--peers", type=Path, default=target / "bench", help="the directory of peers that are crates")
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--cases", default="", help="only cases with this in their name")
+    options = parser.parse_args()
+    tools = bench.find_tools(str(Path(options.polygraph).resolve()), options.peers, URING)
+    ports = iter(bench.PORTS)
+    for case, make_server, body, clients, servers in [*h1_cases(options.scale), *protocol_cases(options.scale)]:
+        if options.cases not in case.name:
+            continue
+        rows = {}
+        for name, run_client in clients.items():
+            with tempfile.TemporaryDirectory(prefix="kernel-") as folder:
+                folder, port = Path(folder), next(ports)
+                server = make_server(tools, case, port, folder)
+                server.asked, server.body = 1, body
+                try:
+                    rows[name] = client_profile(tools, case, server, run_client, name, port, folder)
+                except Failure as failure:
+                    print(f"{case.name}, {name}: {failure}")
+                finally:
+                    server.stop()
+        for name, kind in servers.items():
+            with tempfile.TemporaryDirectory(prefix="kernel-") as folder:
+                folder, port = Path(folder), next(ports)
+                server = kind(tools, case, port, folder)
+                # nginx does not speak HTTP/1 and HTTP/2 on one port without TLS.
+                looks = not (name == "nginx" and case.name == "HTTP/2, 1 KB")
+                server.asked, server.body = int(looks), body if looks else None
+                run_client = clients["wrk" if "wrk" in clients else "polyclt"]
+                try:
+                    rows[name] = server_profile(tools, case, server, run_client, port, folder)
+                except Failure as failure:
+                    print(f"{case.name}, {name}: {failure}")
+                finally:
+                    server.stop()
+        print(f"\n### {case.name}\n\n{text(rows)}\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()
