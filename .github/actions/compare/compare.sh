@@ -18,6 +18,7 @@ code=0
     case $code in
         0) echo 'No condition of `fail_on` is true.' ;;
         14) echo '**A condition of `fail_on` is true.**' ;;
+        16) echo '**Not decided:** a change exceeds a condition of `fail_on`, but may be noise. Measure longer, or more often.' ;;
         15) echo '**The runs cannot be compared**, or one of them is INVALID.' ;;
         *) echo "**The comparison failed** with exit code $code." ;;
     esac

@@ -24,6 +24,8 @@ pub const DISTORTED: u8 = 11;
 pub const REGRESSION: u8 = 14;
 /// Runs cannot be compared: their workloads differ, or one of them is INVALID.
 pub const NOT_COMPARABLE: u8 = 15;
+/// A condition of `--fail_on` would be met by a change that may be noise.
+pub const UNDECIDED: u8 = 16;
 
 /// The exit code of a failure.
 pub fn of_failure(failure: &Failure) -> ExitCode {

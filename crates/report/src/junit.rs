@@ -29,7 +29,7 @@ pub fn of_run(facts: &RunFacts, conditions: &[Checked]) -> String {
     };
     let condition = |checked: &Checked| JunitCase {
         name: format!("expect {}", checked.condition),
-        problem: (!checked.holds).then(|| ("failure", format!("not met: {}", checked.found))),
+        problem: (checked.holds != Some(true)).then(|| ("failure", format!("not met: {}", checked.found))),
         seconds: 0.0,
     };
     let verdict = JunitCase { name: "verdict".into(), problem, seconds };

@@ -51,7 +51,7 @@ impl ExpectationResults {
     pub fn text(&self) -> String {
         let mut out = String::new();
         for checked in &self.0 {
-            let word = if checked.holds { "met" } else { "NOT MET" };
+            let word = if checked.holds == Some(true) { "met" } else { "NOT MET" };
             let _ = writeln!(out, "{:<14} {}: {word} ({})", "expected", checked.condition, checked.found);
         }
         out
@@ -64,6 +64,6 @@ impl ExpectationResults {
 
     /// Whether all conditions were met.
     pub fn all_met(&self) -> bool {
-        self.0.iter().all(|checked| checked.holds)
+        self.0.iter().all(|checked| checked.holds == Some(true))
     }
 }

@@ -32,17 +32,17 @@ pub struct Args {
     /// Figures to compare, separated by commas: names, first parts of dotted names, or `all`
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     objects: Vec<String>,
-    /// Ignore relative differences that are smaller than this
+    /// Ignore relative differences that are smaller than this, except for conditions, which have their own bounds
     #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = polygraph_plan::values::share)]
     delta: f64,
-    /// Confidence level of all intervals together
+    /// Confidence level of all intervals of the tables together, and of those of all conditions together
     #[arg(long, value_name = "SHARE", default_value = "95%", value_parser = confidence)]
     confidence: f64,
     /// Show only figures that differ
     #[arg(long)]
     changed: bool,
     /// Exit with code 14 if a run meets this condition in comparison with the first run, or is FAILED and the first run is not;
-    /// repeatable. Examples: 'rptm.p95>+5%', 'dhr<-1pt'
+    /// with code 16 if it seems to meet it, but the change may be noise; repeatable. Examples: 'rptm.p95>+5%', 'dhr<-1pt'
     #[arg(long, value_name = "CONDITION", value_parser = condition)]
     fail_on: Vec<Condition>,
     /// Compare even if workloads differ or a run is INVALID
@@ -89,7 +89,12 @@ pub fn run(args: Args) -> Done {
     let checked = check_comparison(&comparison, &args.fail_on);
     // Who asks for no regression does not want a device that fails.
     let newly_failed = if args.fail_on.is_empty() { Vec::new() } else { comparison.newly_failed() };
-    let failed = checked.iter().any(|checked| checked.holds) || !newly_failed.is_empty();
+    let some = |holds: Option<bool>| checked.iter().any(|checked| checked.holds == holds);
+    let code = match some(Some(true)) || !newly_failed.is_empty() {
+        true => exit::REGRESSION,
+        false if some(None) => exit::UNDECIDED,
+        false => exit::OK,
+    };
     if let Some(path) = &args.out {
         write(path, &comparison)?;
     }
@@ -103,7 +108,11 @@ pub fn run(args: Args) -> Done {
         output::print(&form(&comparison, args.changed));
         let bullet = if args.markdown { "- " } else { "" };
         for checked in &checked {
-            let word = if checked.holds { "FAILED" } else { "passed" };
+            let word = match checked.holds {
+                Some(true) => "FAILED",
+                Some(false) => "passed",
+                None => "not decided",
+            };
             output::print(&format!("{bullet}{word}: {} ({})\n", checked.condition, checked.found));
         }
         for (name, verdict) in &newly_failed {
@@ -115,7 +124,7 @@ pub fn run(args: Args) -> Done {
     if let Some(path) = &args.out {
         output::note(&format!("page: {}", path.display()));
     }
-    Ok(ExitCode::from(if failed { exit::REGRESSION } else { exit::OK }))
+    Ok(ExitCode::from(code))
 }
 
 /// Adds the figures and phases of conditions to those that are compared.

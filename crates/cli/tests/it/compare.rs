@@ -124,6 +124,32 @@ fn what_cannot_be_compared_expected_or_listed() {
     }
 }
 
+/// Phases of three statistics intervals say nothing about noise, so that a change of any size may be some.
+#[test]
+fn a_change_that_may_be_noise_has_an_exit_code() {
+    let sandbox = Sandbox::new();
+    let workload = "
+        Content C = { size = const(1KB); cachable = 80%; };
+        Server S = { contents = [ C ]; addresses = [ '127.0.0.1:9090' ]; xact_think = norm(THINK, 0.1sec); };
+        Robot R = { origins = S.addresses; addresses = [ '127.0.0.1' ]; req_rate = 200/sec; };
+        Phase P = { name = \"p\"; goal.duration = 3sec; primary = true; };
+        schedule(P); use(S, R);";
+    for (name, think) in [("old", "0.4sec"), ("new", "0.6sec")] {
+        sandbox.write(&format!("{name}.pg"), &workload.replace("THINK", think));
+        sandbox.polygraph(&format!("simulate {name}.pg --stats_cycle 1s --out {name}"));
+    }
+    let compared = |words: &str| sandbox.polygraph(&format!("compare --anyway {words} old new"));
+    let told = "not decided: rptm>+5% (new: ";
+    let done = compared("--fail_on rptm>+5% --fail_on rptm>+500%");
+    assert!(done.code() == Some(16) && done.out.contains(told), "{done:?}");
+    assert!(done.out.contains("passed: rptm>+500% (new: "), "{done:?}");
+    let holds = json(&compared("--json --fail_on rptm>+5%"))["fail_on"][0]["holds"].clone();
+    assert_eq!(holds, Value::Null);
+    // A regression comes first, and a change that exceeds no condition needs no decision.
+    assert_eq!(compared("--fail_on rptm>+5% --fail_on rptm>1ms").code(), Some(14));
+    assert_eq!(compared("--fail_on rptm>+500%").code(), Some(0));
+}
+
 /// No condition on a figure says that the device failed.
 #[test]
 fn a_run_that_failed_is_a_regression() {

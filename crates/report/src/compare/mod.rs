@@ -24,7 +24,7 @@ use crate::names::UnknownFigure;
 use crate::run_dir::{Run, WholeRun};
 use crate::verdict::VerdictOutcome;
 use blocks::PhasesOfRun;
-use chance::{Between, Draws, ResampledFigure, difference, mean, values};
+use chance::{Between, Draws, REPEATS, ResampledFigure, difference, mean, values};
 
 pub use chance::EstimatedDifference;
 pub use choice::{Better, better, usual};
@@ -56,7 +56,7 @@ pub struct CompareOptions {
     pub phases: Vec<String>,
     /// Figures as in `lx`; empty for the default ones.
     pub objects: Vec<String>,
-    /// Relative differences below this count as no difference (0.01 is one percent).
+    /// Relative differences below this count as no difference in tables (0.01 is one percent).
     pub delta: f64,
     /// Confidence that all intervals contain the true differences (0 to 1).
     pub confidence: f64,
@@ -233,12 +233,23 @@ impl Comparison<'_> {
     /// The statistical method, in words.
     pub fn method(&self) -> String {
         let blocks: Vec<String> = self.parts.iter().map(|part| part.blocks.to_string()).collect();
+        let bootstrap = format!(
+            "from a block bootstrap, which cuts each phase into {} blocks of time and makes the same draws for all runs. They \
+             are larger if neighbouring blocks resemble each other or repeats of a run differ more.",
+            blocks.join(", ")
+        );
+        let many = |group: &RunGroup| group.runs.len() >= REPEATS;
+        let repeated = self.groups.iter().filter(|group| many(group)).count();
+        let source = match repeated {
+            _ if repeated == self.groups.len() => "from the variance between the runs of a group.".to_owned(),
+            0 | 1 => bootstrap,
+            _ => format!(
+                "from the variance between runs where both groups have {REPEATS} runs or more, and otherwise {bootstrap}"
+            ),
+        };
         format!(
-            "Standard errors come from a block bootstrap, which cuts each phase into {} blocks of time and makes the same \
-             draws for all runs. They are larger if neighbouring blocks resemble each other or repeats of a run differ more. \
-             Intervals follow Student's distribution, with {} % confidence for all of them together ({:.2} % each). Relative \
-             differences below {} % count as none.",
-            blocks.join(", "),
+            "Standard errors come {source} Intervals follow Student's distribution, with {} % confidence for all of them \
+             together ({:.2} % each). Relative differences below {} % count as none.",
             100.0 * self.options.confidence,
             100.0 * self.single_confidence,
             100.0 * self.options.delta

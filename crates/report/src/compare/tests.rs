@@ -120,7 +120,7 @@ fn five_percent_are_found() {
             missed.push((pair, change.clone()));
         }
         let fails = check_comparison(&comparison, &conditions(&["rptm>+2%", "rptm>+20%", "rptm<-2%"]));
-        assert_eq!(fails.iter().map(|c| c.holds).collect::<Vec<_>>()[1..], [false, false]);
+        assert_eq!(fails.iter().map(|c| c.holds).collect::<Vec<_>>()[1..], [Some(false), Some(false)]);
     }
     assert!(missed.len() <= 1, "{missed:#?}");
 }
@@ -155,14 +155,15 @@ fn many_groups_have_a_best_one() {
     }
 }
 
+/// Three runs, each in another mood: 4 % up or down, which no single run can know.
+fn moody(seeds: [u64; 3], by: f64) -> RunGroup {
+    let plans: Vec<Plan> =
+        seeds.iter().zip([0.96, 1.0, 1.04]).map(|(seed, mood)| plan(*seed, mood * by)).collect();
+    group(if by > 1.0 { "b" } else { "a" }, &plans)
+}
+
 #[test]
 fn repeats_widen_intervals() {
-    // Each run of a group is in another mood: 4 % up or down, which no single run can know.
-    let moody = |seeds: [u64; 3], by: f64| {
-        let plans: Vec<Plan> =
-            seeds.iter().zip([0.96, 1.0, 1.04]).map(|(seed, mood)| plan(*seed, mood * by)).collect();
-        group(if by > 1.0 { "b" } else { "a" }, &plans)
-    };
     let single = [group("a", &[plan(1, 1.0)]), group("b", &[plan(2, 1.04)])];
     assert!(!found(&compare(&single, CompareOptions::default()).unwrap()).is_empty());
     let groups = [moody([1, 2, 3], 1.0), moody([4, 5, 6], 1.04)];
@@ -173,6 +174,49 @@ fn repeats_widen_intervals() {
         found(&compare(&groups, CompareOptions::default()).unwrap())
             .contains(&("baseline.rptm.mean".into(), ChangeJudgement::Worse))
     );
+}
+
+#[test]
+fn changes_that_may_be_noise_are_not_decided() {
+    let short = |slower| Plan { phases: [1.0, 3.0, 1.0], ..plan(1, slower) };
+    let too_short = [group("a", &[short(1.0)]), group("b", &[short(1.5)])];
+    let noisy = [moody([1, 2, 3], 1.0), moody([4, 5, 6], 1.04)];
+    for (groups, condition, holds, told) in [
+        (&noisy, "rptm>+1%", None, "; this comparison can only see changes above "),
+        (&noisy, "rptm>+0.1ms", None, " ms"),
+        // What does not exceed a condition passes, however noisy it is.
+        (&noisy, "rptm>+20%", Some(false), " % ± "),
+        (&noisy, "rptm<-1%", Some(false), " % ± "),
+        // Whoever demands an improvement does not have it if nothing has changed.
+        (&noisy, "rptm>-5%", Some(true), " % ± "),
+        (&noisy, "rptm>1ms", Some(true), "b: "),
+        (&too_short, "rptm>+1%", None, "; the phase is too short to tell changes from noise"),
+        (&too_short, "rptm>+90%", Some(false), "%"),
+    ] {
+        let comparison = compare(groups, CompareOptions::default()).unwrap();
+        let checked = check_comparison(&comparison, &conditions(&[condition])).remove(0);
+        assert!(checked.holds == holds && checked.found.contains(told), "{condition}: {checked:?}");
+    }
+}
+
+/// Figures that are displayed, and differences that are too small to be, say nothing about a condition; other conditions do.
+#[test]
+fn conditions_are_judged_together_and_by_nothing_else() {
+    let groups = [group("a", &[plan(1, 1.0)]), group("b", &[plan(2, 1.04)])];
+    let found = |objects: &[&str], delta: f64, texts: &[&str]| {
+        let objects = objects.iter().map(|name| (*name).to_owned()).collect();
+        let comparison =
+            compare(&groups, CompareOptions { objects, delta, ..CompareOptions::default() }).unwrap();
+        check_comparison(&comparison, &conditions(texts)).remove(0)
+    };
+    let (alone, two) = (&["rptm>+2%"][..], &["rptm>+2%", "rptm.p95>+2%"][..]);
+    let one = found(&["baseline.rptm"], 0.01, alone);
+    assert_eq!(one.holds, Some(true), "{one:?}");
+    for (objects, delta) in [(&[][..], 0.01), (&["all"][..], 0.01), (&["baseline.rptm"], 0.5)] {
+        assert_eq!(found(objects, delta, alone), one, "{objects:?}");
+    }
+    assert_ne!(found(&[], 0.01, two).found, one.found);
+    assert_eq!(found(&[], 0.01, &["rptm>+2%", "rptm.p95>1ms"]), one, "a value has no interval");
 }
 
 #[test]

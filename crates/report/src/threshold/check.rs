@@ -13,8 +13,8 @@ use crate::text::{self, UNDEFINED};
 pub struct Checked {
     /// The condition as it was written.
     pub condition: String,
-    /// Whether it holds.
-    pub holds: bool,
+    /// Whether it holds; `None` if a change meets it that may be noise, which only comparisons have.
+    pub holds: Option<bool>,
     /// The values, as text for people.
     pub found: String,
     /// The checked value or change, in the unit of the condition's bound; `None` if it is undefined.
@@ -45,10 +45,10 @@ pub fn check_run(facts: &RunFacts, conditions: &[Condition]) -> Vec<Checked> {
             Some(name) => facts.main_side().phase(name).and_then(|phase| phase.scope.as_ref()),
         };
         let value = scope.and_then(|scope| condition.figure.of(scope));
-        let holds = match (value, condition.bound) {
+        let holds = Some(match (value, condition.bound) {
             (Some(value), Bound::Value(bound)) => condition.op.holds(value, bound),
             _ => false,
-        };
+        });
         let found = match (scope, &condition.phase) {
             (None, Some(phase)) => format!("phase {phase} was not measured"),
             _ => print(condition.figure, value),
@@ -59,67 +59,119 @@ pub fn check_run(facts: &RunFacts, conditions: &[Condition]) -> Vec<Checked> {
 }
 
 /// Checks the conditions on each group against the first one. Conditions on values are checked for every group but the
-/// first. A change counts only if it is significant. A condition on an undefined figure is met unless the figure was
-/// undefined in the first run, too: conditions name what must not happen, and figures must not disappear.
+/// first. All changes of conditions are known with the comparison's confidence together, whatever else is compared. A condition on an
+/// undefined figure is met unless the figure was undefined in the first run, too: conditions name what must not happen, and figures must
+/// not disappear.
 pub fn check_comparison(comparison: &Comparison<'_>, conditions: &[Condition]) -> Vec<Checked> {
-    let mut all = Vec::new();
-    for condition in conditions {
-        let wanted = |part: &&ComparedPhases| condition.phase.as_ref().is_none_or(|name| part.phase == *name);
-        for part in comparison.parts.iter().filter(wanted) {
-            let row = row(part, condition);
-            for (index, group) in comparison.groups.iter().enumerate().skip(1) {
-                let (holds, found, value) = match row {
-                    // No group has a value.
-                    None => (!condition.is_change(), UNDEFINED.to_owned(), None),
-                    Some(row) => of_row(row, index, condition),
-                };
-                let place =
-                    if comparison.parts.len() > 1 { format!(" in {}", part.phase) } else { String::new() };
-                let found = format!("{}{place}: {found}", group.name);
-                all.push(Checked { condition: condition.text.clone(), holds, found, value });
-            }
-        }
-    }
-    all
+    let all: Vec<(&Condition, &ComparedPhases)> =
+        conditions.iter().flat_map(|condition| parts(comparison, condition)).collect();
+    let others = comparison.groups.len() - 1;
+    // Bonferroni, as for tables; values have no intervals.
+    let changes = others * all.iter().filter(|(condition, _)| condition.is_change()).count();
+    let confidence = 1.0 - (1.0 - comparison.options.confidence) / changes.max(1) as f64;
+    let check = |condition: &Condition, part: &ComparedPhases, index: usize| {
+        let (holds, found, value) = match row(part, condition) {
+            // No group has a value.
+            None => (Some(!condition.is_change()), UNDEFINED.to_owned(), None),
+            Some(row) => of_row(row, index, condition, confidence),
+        };
+        let place = if comparison.parts.len() > 1 { format!(" in {}", part.phase) } else { String::new() };
+        let found = format!("{}{place}: {found}", comparison.groups[index].name);
+        Checked { condition: condition.text.clone(), holds, found, value }
+    };
+    let of_part = |(condition, part)| (1..=others).map(move |index| check(condition, part, index));
+    all.into_iter().flat_map(of_part).collect()
+}
+
+/// The parts of a comparison that a condition is about.
+fn parts<'a>(
+    comparison: &'a Comparison<'_>,
+    condition: &'a Condition,
+) -> impl Iterator<Item = (&'a Condition, &'a ComparedPhases)> {
+    let wanted =
+        move |part: &&ComparedPhases| condition.phase.as_ref().is_none_or(|name| part.phase == *name);
+    comparison.parts.iter().filter(wanted).map(move |part| (condition, part))
 }
 
 fn row<'a>(part: &'a ComparedPhases, condition: &Condition) -> Option<&'a ComparedFigure> {
     part.rows.iter().find(|row| row.figure.is_same_as(condition.figure))
 }
 
-fn of_row(row: &ComparedFigure, index: usize, condition: &Condition) -> (bool, String, Option<f64>) {
-    let (value, change) = (row.values[index], &row.changes[index - 1]);
+fn of_row(
+    row: &ComparedFigure,
+    index: usize,
+    condition: &Condition,
+    confidence: f64,
+) -> (Option<bool>, String, Option<f64>) {
+    let value = row.values[index];
     let shown = print(row.figure, value);
-    if value.is_none() {
+    let Some(known) = value else {
         let vanished = row.values[0].is_some() || !condition.is_change();
-        return (vanished, shown, None);
+        return (Some(vanished), shown, None);
+    };
+    let holds = |value: f64| condition.op.holds(value, condition.bound.number());
+    let Some(unit) = ChangeUnit::of(condition, row.values[0]) else {
+        return (Some(holds(known)), shown, value);
+    };
+    let Some(change) = row.changes[index - 1].difference else {
+        return (Some(false), format!("{shown}, without a value to compare with"), None);
+    };
+    let by = unit.of_change(change.by);
+    let half = change.plus_minus(confidence);
+    let sign = if by > 0.0 { "+" } else { "" };
+    let shown = format!("{shown}, {sign}{}", unit.print(row.figure, change.by));
+    // If no change at all meets the condition, noise does not excuse a change that meets it, too.
+    let is_real = holds(0.0) || half.is_some_and(|half| change.by.abs() > half);
+    let (holds, found) = match (holds(by), half) {
+        (true, None) if !is_real => {
+            (None, format!("{shown}; the phase is too short to tell changes from noise"))
+        }
+        (true, Some(half)) if !is_real => {
+            let least = unit.print(row.figure, half);
+            (None, format!("{shown}; this comparison can only see changes above {least}"))
+        }
+        (holds, None) => (Some(holds), shown),
+        (holds, Some(half)) => (Some(holds), format!("{shown} ± {}", unit.print(row.figure, half))),
+    };
+    (holds, found, Some(by).filter(|by| by.is_finite()))
+}
+
+/// How a condition measures changes.
+#[derive(Clone, Copy)]
+enum ChangeUnit {
+    /// In percent of this value.
+    PercentOf(f64),
+    /// In the unit of the figure.
+    Own,
+}
+
+impl ChangeUnit {
+    /// `None` if the condition is not about a change.
+    fn of(condition: &Condition, first: Option<f64>) -> Option<ChangeUnit> {
+        match condition.bound {
+            Bound::Value(_) => None,
+            Bound::Percent(_) => Some(ChangeUnit::PercentOf(first.unwrap_or(0.0).abs())),
+            Bound::By(_) => Some(ChangeUnit::Own),
+        }
     }
-    let looked_at = match condition.bound {
-        Bound::Value(_) => value,
-        // A value that was 0 before has no relative change.
-        Bound::Percent(_) => {
-            change.percent.or(change.difference.map(|d| if d.by == 0.0 { 0.0 } else { d.by * f64::INFINITY }))
+
+    /// A change in this unit: infinite relative to a value that was 0.
+    fn of_change(self, by: f64) -> f64 {
+        match self {
+            ChangeUnit::PercentOf(_) if by == 0.0 => 0.0,
+            ChangeUnit::PercentOf(first) => 100.0 * by / first,
+            ChangeUnit::Own => by,
         }
-        Bound::By(_) => change.difference.map(|difference| difference.by),
-    };
-    let (Bound::Value(bound) | Bound::Percent(bound) | Bound::By(bound)) = condition.bound;
-    let beyond = looked_at.is_some_and(|value| condition.op.holds(value, bound));
-    let sign = |by: f64| if by > 0.0 { "+" } else { "" };
-    let found = match (condition.bound, looked_at) {
-        (Bound::Value(_), _) => shown,
-        (_, None) => format!("{shown}, without a value to compare with"),
-        (Bound::Percent(_), Some(by)) => {
-            format!("{shown}, {}{} %, {}", sign(by), text::number(Some(by), 2), change.judgement.word())
-        }
-        (Bound::By(_), Some(by)) => {
+    }
+
+    fn print(self, figure: &Figure, by: f64) -> String {
+        match (self, figure.unit.symbol()) {
+            (ChangeUnit::PercentOf(first), _) if first > 0.0 => {
+                format!("{} %", text::number(Some(self.of_change(by)), 2))
+            }
             // The difference of two percentages is one in points.
-            let by_shown = match row.figure.unit.symbol() {
-                "%" => format!("{} points", text::number(Some(by), 2)),
-                _ => print(row.figure, Some(by)),
-            };
-            format!("{shown}, {}{by_shown}, {}", sign(by), change.judgement.word())
+            (_, "%") => format!("{} points", text::number(Some(by), 2)),
+            _ => print(figure, Some(by)),
         }
-    };
-    let real = !condition.is_change() || change.judgement.differs();
-    (beyond && real, found, looked_at.filter(|value| value.is_finite()))
+    }
 }

@@ -75,5 +75,12 @@ enum Bound {
     By(f64),
 }
 
+impl Bound {
+    fn number(self) -> f64 {
+        let (Bound::Value(number) | Bound::Percent(number) | Bound::By(number)) = self;
+        number
+    }
+}
+
 #[cfg(test)]
 mod tests;
