@@ -70,6 +70,9 @@ struct Findings {
 /// Rules that find the bench too slow: a slow device is no evidence then.
 const SLOW_BENCH: [&str; 4] = ["saturated", "gaps", "stalls", throttled::THROTTLED];
 
+/// If so large a share of the transactions failed for one reason, no other fault of the bench matters.
+const NEARLY_ALL: f64 = 0.9;
+
 /// Rules about failed transactions, for which a device is not responsible if its origin servers are not running.
 const FAILURES: [&str; 5] = ["errors", "error goal", "following", "growing", "unanswered"];
 
@@ -117,7 +120,28 @@ impl Findings {
         party: Option<LimitingParty>,
         text: String,
     ) {
-        self.all.push(VerdictFinding { rule, weight, party, text, deed: None, needs_quick_bench: false });
+        self.all.push(VerdictFinding {
+            rule,
+            weight,
+            party,
+            text,
+            deed: None,
+            needs_quick_bench: false,
+            explains_all: false,
+        });
+    }
+
+    /// Adds a failure of the bench, like `invalid`, which explains why `failed` of `ended` transactions failed.
+    fn explain(
+        &mut self,
+        rule: &'static str,
+        party: LimitingParty,
+        text: String,
+        (failed, ended): (f64, f64),
+    ) {
+        self.invalid(rule, party, text);
+        let explains_all = failed >= NEARLY_ALL * ended;
+        self.all.iter_mut().rev().take(1).for_each(|finding| finding.explains_all = explains_all);
     }
 
     /// Why slowness is no evidence against the device; `None` if nothing excuses it.
@@ -166,6 +190,7 @@ impl VerdictFinding {
     fn depth(&self) -> u8 {
         match (self.weight, self.rule, self.party) {
             (FindingSeverity::Failed, "content", _) => 0,
+            (FindingSeverity::Invalid, ..) if self.explains_all => 0,
             // Suspect a server last if the logs cannot distinguish it from the device.
             (FindingSeverity::Invalid, _, Some(LimitingParty::Server)) if self.deed.is_some() => 5,
             // A test that was cut short is a consequence of another fault; a disagreement of client and server is not.
@@ -177,6 +202,15 @@ impl VerdictFinding {
             _ => 4,
         }
     }
+}
+
+/// A value and the limit that it exceeds or keeps, as text: with so many decimals, at least `decimals` in the value, that they differ.
+fn apart(value: f64, limit: f64, decimals: usize) -> (String, String) {
+    let with = |decimals| (format!("{value:.decimals$}"), format!("{limit:.decimals$}"));
+    let differ = |(value, limit): &(String, String)| value != limit;
+    let (value, limit) = (decimals..decimals + 6).map(with).find(differ).unwrap_or_else(|| with(decimals));
+    let round = limit.contains('.').then(|| limit.trim_end_matches('0').trim_end_matches('.').to_owned());
+    (value, round.unwrap_or(limit))
 }
 
 #[cfg(test)]

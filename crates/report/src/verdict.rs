@@ -69,6 +69,8 @@ pub struct VerdictFinding {
     pub(crate) deed: Option<&'static str>,
     /// Whether the evidence is void if the bench was too slow.
     pub(crate) needs_quick_bench: bool,
+    /// Whether it explains why (nearly) all transactions failed.
+    pub(crate) explains_all: bool,
 }
 
 /// The judgement of a run.

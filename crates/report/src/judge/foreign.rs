@@ -25,7 +25,8 @@ pub(super) fn foreign(facts: &RunFacts, found: &mut Findings) {
         most.text()
     );
     if failed > ERRORS_MAX * scope.ended_count() as f64 {
-        found.invalid(FOREIGN, LimitingParty::ForeignServer, text);
+        let share = (failed, scope.ended_count() as f64);
+        found.explain(FOREIGN, LimitingParty::ForeignServer, text, share);
     } else if failed > ERRORS_MAX * ended && failed >= WARNED_LEAST {
         found.warn(FOREIGN, text);
     }

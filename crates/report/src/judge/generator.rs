@@ -1,7 +1,7 @@
 //! Whether the load generator was fast enough and had enough resources.
 
 use super::blame::{Blame, failed_by};
-use super::{Findings, LimitingParty};
+use super::{Findings, LimitingParty, apart};
 use crate::clocks::ahead_s;
 use crate::facts::{Headline, RunFacts, SideFacts};
 
@@ -22,11 +22,10 @@ pub(super) fn saturated(facts: &RunFacts, found: &mut Findings) {
     let server = facts.server.as_ref().map(|side| (LimitingParty::Server, busiest_during(side, headline)));
     for (who, share) in client.into_iter().chain(server) {
         if let Some(share) = share.filter(|&share| share > BUSY_MAX) {
+            let (share, limit) = apart(100.0 * share, 100.0 * BUSY_MAX, 0);
             let text = format!(
-                "the load generator was saturated: the busiest {} loop was working {:.0} % of the time; the limit is {:.0} %",
-                who.name(),
-                100.0 * share,
-                100.0 * BUSY_MAX
+                "the load generator was saturated: the busiest {} loop was working {share} % of the time; the limit is {limit} %",
+                who.name()
             );
             found.invalid("saturated", who, text);
         }
@@ -52,8 +51,9 @@ pub(super) fn late(facts: &RunFacts, found: &mut Findings) {
     let mean_ms = scope.rptm_us().mean().map_or(0.0, |us| us * 1e-3);
     let allowed_ms = LATE_LEAST_MS.max(LATE_SHARE * mean_ms);
     if late_ms > allowed_ms {
+        let (late_ms, allowed_ms) = apart(late_ms, allowed_ms, 1);
         let text = format!(
-            "requests started late: 1 % of them by more than {late_ms:.1} ms; the limit is {allowed_ms:.1} ms"
+            "requests started late: 1 % of them by more than {late_ms} ms; the limit is {allowed_ms} ms"
         );
         found.invalid("late", LimitingParty::Client, text);
     }
@@ -84,12 +84,12 @@ pub(super) fn clock(facts: &RunFacts, found: &mut Findings) {
 
 pub(super) fn resources(facts: &RunFacts, found: &mut Findings) {
     let Some(Headline { scope, .. }) = &facts.headline else { return };
-    let failed = failed_by(scope, Blame::Bench);
-    if failed > RESOURCES_MAX * scope.ended_count() as f64 {
+    let (failed, ended) = (failed_by(scope, Blame::Bench), scope.ended_count() as f64);
+    if failed > RESOURCES_MAX * ended {
         let text = format!(
             "{failed:.0} transactions failed for lack of local ports or file descriptors, or because of other faults of the \
              local system"
         );
-        found.invalid("resources", LimitingParty::Host, text);
+        found.explain("resources", LimitingParty::Host, text, (failed, ended));
     }
 }

@@ -109,7 +109,7 @@ fn without(
     }
     let text = format!("{failed:.0} of {ended:.0} transactions failed because {reason}");
     match failed > RESOURCES_MAX * ended {
-        true => found.invalid(rule, party, text),
+        true => found.explain(rule, party, text, (failed, ended)),
         false => found.warn(rule, text),
     }
 }

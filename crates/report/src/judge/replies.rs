@@ -5,7 +5,7 @@ use polygraph_stats::{EndReason, ErrorKind, Side};
 
 use super::blame::{self, Blame, ERRORS_MAX, failed_by, most_to_blame};
 use super::explained::explained;
-use super::{Findings, LimitingParty, foreign};
+use super::{Findings, LimitingParty, apart, foreign};
 use crate::facts::{PhaseFacts, RunFacts};
 use crate::scope::Scope;
 use crate::{correctness, text};
@@ -17,11 +17,9 @@ pub(super) fn errors(facts: &RunFacts, found: &mut Findings) {
     let Some(headline) = &facts.headline else { return };
     let text = |phase: &str, scope: &Scope, blamed: f64| {
         let ended = blame::ended(scope);
+        let (percent, limit) = apart(100.0 * blamed / ended, 100.0 * ERRORS_MAX, 2);
         format!(
-            "{:.2} % of the transactions failed in phase {} ({blamed:.0} of {ended:.0}); the limit is {:.0} %",
-            100.0 * blamed / ended,
-            phase,
-            100.0 * ERRORS_MAX
+            "{percent} % of the transactions failed in phase {phase} ({blamed:.0} of {ended:.0}); the limit is {limit} %"
         )
     };
     let too_many = |scope: &Scope| {
@@ -33,7 +31,10 @@ pub(super) fn errors(facts: &RunFacts, found: &mut Findings) {
         let (text, deed) = (text(&headline.phase, evidence, blamed), blame::deed(evidence));
         let said = failed_by(evidence, Blame::Device) > ERRORS_MAX * blame::ended(evidence);
         match explained(facts, evidence, &headline.phase) {
-            Some((party, why)) => found.invalid("errors", party, format!("{text}{why}")),
+            Some((party, why)) => {
+                let share = (blamed, blame::ended(evidence));
+                found.explain("errors", party, format!("{text}{why}"), share);
+            }
             None if said => found.failed_as("errors", deed, text),
             None => found.slow_as("errors", deed, text),
         }

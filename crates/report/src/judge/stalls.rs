@@ -3,7 +3,7 @@
 
 use polygraph_stats::EndReason;
 
-use super::{Findings, LimitingParty};
+use super::{Findings, LimitingParty, apart};
 use crate::facts::{PhaseFacts, ProcessFacts, RunFacts, SideFacts};
 
 /// Longest stall, in seconds, that a process may have in the judged time.
@@ -100,9 +100,9 @@ pub(super) fn late_servers(facts: &RunFacts, found: &mut Findings) {
     let mean_ms = total.rptm_us().mean().map_or(0.0, |us| us * 1e-3);
     let allowed_ms = THINK_LATE_MS.max(super::generator::LATE_SHARE * mean_ms);
     if late_ms > allowed_ms {
+        let (late_ms, allowed_ms) = apart(late_ms, allowed_ms, 1);
         let text = format!(
-            "servers answered late: 1 % of their think times ended more than {late_ms:.1} ms late; the limit is {allowed_ms:.1} \
-             ms"
+            "servers answered late: 1 % of their think times ended more than {late_ms} ms late; the limit is {allowed_ms} ms"
         );
         found.invalid("late", LimitingParty::Server, text);
     }

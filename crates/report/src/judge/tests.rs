@@ -118,6 +118,46 @@ fn verdict(logs: &[crate::Log]) -> (String, &'static str, String) {
     (verdict.word(), rule, verdict.meaning())
 }
 
+#[test]
+fn what_explains_all_failures_comes_before_side_issues() {
+    let refused = |every| Run {
+        error: Some((every, ErrorKind::CertificateName)),
+        server_error: Some((200, ErrorKind::TlsRefused)),
+        late_us: 400_000,
+        stalls: [Some((10.0, 15.0)), None],
+        ..Run::default()
+    };
+    let first = |run: &Run| {
+        let verdict = fold(&run.logs()).unwrap().verdict;
+        let rules: Vec<_> = verdict.findings.iter().map(|finding| finding.rule).collect();
+        assert!(["errors", "late", "stalls"].iter().all(|rule| rules.contains(rule)), "{verdict:#?}");
+        (rules[0], verdict.limit)
+    };
+    assert_eq!(first(&refused(1)), ("errors", Some(LimitingParty::Server)));
+    assert_eq!(first(&refused(4)), ("stalls", Some(LimitingParty::Client)));
+}
+
+#[test]
+fn values_differ_from_their_limits() {
+    for (value, limit, decimals, wanted) in [
+        (35.24, 10.0, 1, ("35.2", "10")),
+        (10.004, 10.0, 1, ("10.004", "10")),
+        (12.26, 12.251, 1, ("12.26", "12.25")),
+        (90.2, 90.0, 0, ("90.2", "90")),
+        (100.0, 90.0, 0, ("100", "90")),
+        (3.0, 3.0, 2, ("3.00", "3")),
+    ] {
+        let (value, limit) = apart(value, limit, decimals);
+        assert_eq!((value.as_str(), limit.as_str()), wanted);
+    }
+    // The mean response time is far below 200 ms, so 10 ms are allowed.
+    let late = Run { late_us: 10_020, means: [0.05, 0.05], ..Run::default() };
+    let finding = fold(&late.logs()).unwrap().verdict.findings.remove(0);
+    let [_, told] = finding.text.split("more than ").collect::<Vec<_>>()[..] else { panic!("{finding:?}") };
+    let numbers: Vec<f64> = told.split(' ').filter_map(|word| word.parse().ok()).collect();
+    assert!(finding.rule == "late" && numbers[0] > numbers[1], "{finding:?}");
+}
+
 /// The rules as the table of the documentation.
 fn table() -> String {
     let row = |rule: &Rule| {

@@ -4,7 +4,7 @@
 use polygraph_stats::record::environment::{CONTROL_GROUP, HOST, QUOTA};
 
 use super::stalls::judged;
-use super::{Findings, LimitingParty};
+use super::{Findings, LimitingParty, apart};
 use crate::facts::{RunFacts, SideFacts};
 
 pub(super) const THROTTLED: &str = "throttled";
@@ -38,10 +38,9 @@ fn report(found: &mut Findings, whom: &str, side: &SideFacts, share: f64, party:
         (Some(directory), Some(quota)) => format!(" of {directory}, which is {quota}"),
         _ => String::new(),
     };
+    let (percent, limit) = apart(100.0 * share, 100.0 * SHARE_MAX, 1);
     let text = format!(
-        "a quota of processor time stopped {whom} for {:.1} % of the measured time; the limit is {} %: raise the quota{group}",
-        100.0 * share,
-        100.0 * SHARE_MAX
+        "a quota of processor time stopped {whom} for {percent} % of the measured time; the limit is {limit} %: raise the quota{group}"
     );
     match share > SHARE_MAX {
         true => found.invalid(THROTTLED, party, text),

@@ -412,9 +412,9 @@ pub fn limits() -> Vec<Row> {
             "the servers' certificate is for another name, in a tunnel through a proxy",
             Want::invalid("server", "errors"),
             |sandbox| {
-                sandbox.polygraph("certs --key_type ECDSA-P256 --name other.test");
-                let server = "certificates = [ \"certs/all.pem\" ];";
-                guarded(sandbox, "root_certificate = \"certs/ca.crt\";", "ssl_wraps = [ Srv ];", server)
+                let mut proxy = sandbox.start("proxy --port 0 --loops 1");
+                let words = refusing_words(sandbox, &mut proxy);
+                Got::of_run(sandbox, &sandbox.polygraph(&words))
             },
         ),
         Row::new(
@@ -494,12 +494,23 @@ fn thinking(sandbox: &Sandbox, words: &str) -> Got {
 /// and of their SslWrap.
 fn guarded(sandbox: &Sandbox, robots: &str, servers: &str, wrap: &str) -> Got {
     let mut proxy = sandbox.start("proxy --port 0 --loops 1");
+    let words = guarded_words(sandbox, &mut proxy, robots, servers, wrap);
+    Got::of_run(sandbox, &sandbox.polygraph(&words))
+}
+
+/// The words of such a run.
+fn guarded_words(sandbox: &Sandbox, proxy: &mut Running, robots: &str, servers: &str, wrap: &str) -> String {
     let workload = GUARDED.replace("PORT", &free_port().to_string()).replace("SERVERS", servers);
     sandbox.write("guarded.pg", &workload.replace("ROBOTS", robots).replace("WRAP", wrap));
     let port = proxy.port("proxy at");
-    let words =
-        format!("run --config guarded.pg --proxy 127.0.0.1:{port} --predict no --preflight no --loops 1");
-    Got::of_run(sandbox, &sandbox.polygraph(&words))
+    format!("run --config guarded.pg --proxy 127.0.0.1:{port} --predict no --preflight no --loops 1")
+}
+
+/// The words of a run whose robots refuse the certificate of the servers, in tunnels through this proxy.
+pub fn refusing_words(sandbox: &Sandbox, proxy: &mut Running) -> String {
+    sandbox.polygraph("certs --key_type ECDSA-P256 --name other.test");
+    let (robots, server) = ("root_certificate = \"certs/ca.crt\";", "certificates = [ \"certs/all.pem\" ];");
+    guarded_words(sandbox, proxy, robots, "ssl_wraps = [ Srv ];", server)
 }
 
 // Handshakes that fail are repeated with each request, and take their time in a build for tests.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::sandbox::{Running, Sandbox};
 
-use super::{Got, Row, Want, bench::SHORT};
+use super::{Got, Row, Want, bench};
 
 /// A control group, which is removed in the end.
 struct ControlGroup(PathBuf);
@@ -99,9 +99,23 @@ pub fn quotas() -> Vec<Row> {
         ),
         Row::new("a run", name, Want::invalid("host", "throttled"), |sandbox| {
             let group = ControlGroup::new(QUOTA, PERIOD);
-            let rate = SHORT.replace("150/sec", "500/sec");
+            let rate = bench::SHORT.replace("150/sec", "500/sec");
             let done = group.start(sandbox, &format!("run --no_proxy {rate}")).finish();
             Got::of_run(sandbox, &done)
         }),
+        // Nothing but the certificate keeps the transactions from success, however little time there is for them.
+        Row::new(
+            "a run",
+            format!(
+                "the servers' certificate is for another name, in a tunnel through a proxy, and it {name}"
+            ),
+            Want::invalid("server", "errors").before("throttled"),
+            |sandbox| {
+                let mut proxy = sandbox.start("proxy --port 0 --loops 1");
+                let words = bench::refusing_words(sandbox, &mut proxy);
+                let group = ControlGroup::new(QUOTA, PERIOD);
+                Got::of_run(sandbox, &group.start(sandbox, &words).finish())
+            },
+        ),
     ]
 }
