@@ -146,6 +146,7 @@ impl Builtin {
             cpu_seconds: sum.cpu_seconds + proxy.cpu_seconds(),
             resident_bytes: proxy.snapshot().store_bytes,
             processes: 0,
+            waiting_seconds: 0.0,
         })
     }
 }

@@ -13,6 +13,9 @@ pub struct Usage {
     pub resident_bytes: u64,
     /// Number of processes.
     pub processes: usize,
+    /// How long its threads were ready to run and had no processor, in seconds, summed over threads. It drops when one ends. 0 for the
+    /// built-in proxy, which shares the process of the bench, and if the kernel does not count it.
+    pub waiting_seconds: f64,
 }
 
 impl Usage {
@@ -20,10 +23,12 @@ impl Usage {
     pub(crate) fn of_group(group: i32) -> Usage {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        pids.filter_map(|pid| fs::read_to_string(format!("/proc/{pid}/stat")).ok())
-            .filter_map(|stat| Stat::parse(&stat))
-            .filter(|stat| stat.group == group)
-            .fold(Usage::default(), |sum, stat| sum.plus(&stat.usage()))
+        pids.filter_map(|pid| Some((pid, fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)))
+            .filter_map(|(pid, stat)| Some((pid, Stat::parse(&stat)?)))
+            .filter(|(_, stat)| stat.group == group)
+            .fold(Usage::default(), |sum, (pid, stat)| {
+                sum.plus(&Usage { waiting_seconds: waiting_seconds(pid), ..stat.usage() })
+            })
     }
 
     pub(crate) fn plus(&self, other: &Usage) -> Usage {
@@ -31,6 +36,7 @@ impl Usage {
             cpu_seconds: self.cpu_seconds + other.cpu_seconds,
             resident_bytes: self.resident_bytes + other.resident_bytes,
             processes: self.processes + other.processes,
+            waiting_seconds: self.waiting_seconds + other.waiting_seconds,
         }
     }
 }
@@ -64,8 +70,37 @@ impl Stat {
             cpu_seconds: self.ticks as f64 / clock_ticks_per_second() as f64,
             resident_bytes: self.pages * page_size() as u64,
             processes: 1,
+            waiting_seconds: 0.0,
         }
     }
+}
+
+/// How long the threads of a process waited for a processor, in seconds.
+fn waiting_seconds(pid: u32) -> f64 {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    // The file of the process itself is only about its first thread.
+    tasks
+        .filter_map(|task| fs::read_to_string(task.path().join("schedstat")).ok())
+        .filter_map(|text| waited_ns(&text))
+        .sum::<f64>()
+        * 1e-9
+}
+
+/// The second field of `schedstat`: the time on a run queue in nanoseconds, see Documentation/scheduler/sched-stats.rst of Linux.
+fn waited_ns(schedstat: &str) -> Option<f64> {
+    schedstat.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// How long at least one thread of this host waited for a disk, in seconds since it started: its pressure of io. `None` if the kernel does
+/// not count it.
+pub(crate) fn io_pressure_seconds() -> Option<f64> {
+    some_total_us(&fs::read_to_string("/proc/pressure/io").ok()?).map(|us| us * 1e-6)
+}
+
+/// The total of the line `some` of a file about pressure, see Documentation/accounting/psi.rst of Linux.
+fn some_total_us(pressure: &str) -> Option<f64> {
+    let line = pressure.lines().find_map(|line| line.strip_prefix("some "))?;
+    line.split_whitespace().find_map(|field| field.strip_prefix("total="))?.parse().ok()
 }
 
 #[cfg(test)]
@@ -79,6 +114,14 @@ mod tests {
         assert_eq!(Stat::parse(text), Some(Stat { group: 42, ticks: 160, pages: 250 }));
         assert_eq!(Stat::parse("17 (a) S 1 42"), None);
         assert_eq!(Stat::parse(""), None);
+    }
+
+    #[test]
+    fn waiting_by_example() {
+        assert_eq!(waited_ns("1303386 163423 3\n"), Some(163_423.0));
+        assert_eq!((waited_ns(""), waited_ns("17")), (None, None));
+        let io = "some avg10=1.00 avg60=0.07 avg300=0.00 total=42500\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
+        assert_eq!((some_total_us(io), some_total_us("full total=7\n")), (Some(42_500.0), None));
     }
 
     #[test]

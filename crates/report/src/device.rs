@@ -8,9 +8,10 @@ use serde::Deserialize;
 
 use crate::facts::RunFacts;
 use crate::text::{UNDEFINED, bytes, number};
+use crate::usage::usage_in;
 
-/// Name of the file of a result directory that has the resources used by the device over time: a table with a heading.
-pub const USAGE: &str = "device/usage.csv";
+pub use crate::usage::{USAGE, UsageSample};
+
 /// Maximum number of bytes of a configuration file that are shown.
 const CONFIGURATION_MAX: usize = 64 * 1024;
 
@@ -82,17 +83,6 @@ pub struct PlainRequests {
     pub hits: u64,
 }
 
-/// Resources that a device had used at a point in time.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct UsageSample {
-    /// Seconds since the start of the run.
-    pub at_s: f64,
-    /// Processor time since then, in seconds.
-    pub cpu_s: f64,
-    /// Resident memory in bytes.
-    pub resident_bytes: f64,
-}
-
 impl DeviceFacts {
     /// The device of a result directory with this manifest; `None` if the program started none.
     pub fn of_run(directory: &Path, manifest: &serde_json::Value) -> Option<DeviceFacts> {
@@ -103,8 +93,7 @@ impl DeviceFacts {
             Some((name.clone(), String::from_utf8_lossy(shown).into_owned()))
         };
         device.files = device.configuration.iter().filter_map(text).collect();
-        device.usage =
-            std::fs::read_to_string(directory.join(USAGE)).map(|csv| samples(&csv)).unwrap_or_default();
+        device.usage = usage_in(directory);
         Some(device)
     }
 
@@ -157,24 +146,6 @@ impl DeviceFacts {
     }
 }
 
-/// The samples of a table; invalid lines are ignored.
-fn samples(csv: &str) -> Vec<UsageSample> {
-    let mut lines = csv.lines();
-    let head: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
-    let column = |name: &str| head.iter().position(|cell| *cell == name);
-    let (Some(at), Some(cpu), Some(resident)) =
-        (column("seconds"), column("cpu_seconds"), column("resident_bytes"))
-    else {
-        return Vec::new();
-    };
-    let sample = |line: &str| {
-        let cells: Vec<f64> = line.split(',').map(str::parse).collect::<Result<_, _>>().ok()?;
-        let cell = |index: usize| cells.get(index).copied().filter(|value| value.is_finite());
-        Some(UsageSample { at_s: cell(at)?, cpu_s: cell(cpu)?, resident_bytes: cell(resident)? })
-    };
-    lines.filter_map(sample).collect()
-}
-
 /// The device as far as it is known from logs alone: the proxy's address, the model of a simulation, or no device.
 pub fn of_settings(facts: &RunFacts) -> Option<String> {
     let settings = &facts.main_side().header().settings;
@@ -210,7 +181,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("device")).unwrap();
         std::fs::write(dir.path().join("device/squid.conf"), "cache_mem 64 MB").unwrap();
-        let csv = "seconds,cpu_seconds,resident_bytes,processes\n1.0,0.5,1000,2\nbroken\n2.0,1.0,2000,2\n";
+        let csv = "seconds,cpu_seconds,resident_bytes,processes,waiting_seconds,io_pressure_seconds\n\
+                   1.0,0.5,1000,2,0.25,\nbroken\n2.0,1.0,2000,2,0.5,17.5\n";
         std::fs::write(dir.path().join(USAGE), csv).unwrap();
         let manifest = serde_json::from_str(MANIFEST).unwrap();
         let device = DeviceFacts::of_run(dir.path(), &manifest).unwrap();
@@ -224,8 +196,15 @@ mod tests {
             "600 hits in 1,000 plain requests; robots saw 600 hits"
         );
         assert_eq!(device.files, [("device/squid.conf".to_owned(), "cache_mem 64 MB".to_owned())]);
-        let at = |at_s, cpu_s, resident_bytes| UsageSample { at_s, cpu_s, resident_bytes };
-        assert_eq!(device.usage, [at(1.0, 0.5, 1000.0), at(2.0, 1.0, 2000.0)]);
+        let at = |at_s, cpu_s, resident_bytes, waiting_s, io_pressure_s| UsageSample {
+            at_s,
+            cpu_s,
+            resident_bytes,
+            waiting_s,
+            io_pressure_s,
+        };
+        let second = at(2.0, 1.0, 2000.0, Some(0.5), Some(17.5));
+        assert_eq!(device.usage, [at(1.0, 0.5, 1000.0, Some(0.25), None), second]);
     }
 
     #[test]

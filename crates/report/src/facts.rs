@@ -4,6 +4,7 @@ use polygraph_stats::{ClockAhead, EndReason, ErrorKind, Header, PlannedLoad, Sid
 
 use crate::scope::Scope;
 use crate::series::SeriesPoint;
+use crate::usage::UsageSample;
 use crate::verdict::Verdict;
 
 /// How a phase ended.
@@ -244,6 +245,8 @@ pub struct RunFacts {
     /// Whether robots sent their requests through a device, as far as is known: no log states that they connected to
     /// the origin servers directly.
     pub device: bool,
+    /// The resources that the device used over time, if the program started it; in order.
+    pub device_usage: Vec<UsageSample>,
     /// The verdict.
     pub verdict: Verdict,
 }

@@ -69,6 +69,11 @@ fn fold_as_they_are<S: LogSource>(logs: &[S]) -> Result<RunFacts, FoldError> {
         headline,
         origin_gone,
         device,
+        device_usage: logs
+            .iter()
+            .map(LogSource::device_usage)
+            .find(|usage| !usage.is_empty())
+            .unwrap_or_default(),
         verdict: Verdict::default(),
     };
     facts.verdict = judge(&facts);

@@ -5,7 +5,8 @@
 //! Evidence against the device is of two kinds. What the device *said* (statuses, broken messages, wrong
 //! objects, resets) does not depend on the speed of the bench. What it was *too slow* for (time-outs, refused
 //! connections, connections at their limit, transactions piling up) may be caused by a bench that no longer reads its sockets. So
-//! evidence of the second kind becomes a mere warning if the bench was saturated, stalled, answered late or did not accept connections. If client and
+//! evidence of the second kind becomes a mere warning if the bench was saturated, stalled, answered late or did not accept connections, or if
+//! others had the processors of the device's host. If client and
 //! server disagree about the contents, there is no evidence against the device.
 //!
 //! What a device sends after its origin server has ended is no evidence against it either: only counts until then are, see
@@ -33,6 +34,7 @@ mod rules;
 mod sample;
 mod sent_again;
 mod stalls;
+mod starved;
 mod throttled;
 mod trend;
 mod unanswered;
@@ -150,6 +152,9 @@ impl Findings {
         if invalid().any(|finding| SLOW_BENCH.contains(&finding.rule)) {
             return Some("the bench may be the cause: it was too slow itself");
         }
+        if invalid().any(|finding| finding.rule == starved::STARVED) {
+            return Some("others on its host may be the cause: it lacked a processor");
+        }
         let is_late =
             |finding: &VerdictFinding| finding.rule == "late" && finding.party == Some(LimitingParty::Server);
         if invalid().any(is_late) {
@@ -196,7 +201,7 @@ impl VerdictFinding {
             // A test that was cut short is a consequence of another fault; a disagreement of client and server is not.
             (_, logs::MIXED, _) => 0,
             (_, rule, Some(LimitingParty::Test)) if rule != contents::CONTENTS => 6,
-            (_, "interrupted" | "origin" | "stalls" | throttled::THROTTLED, _) => 1,
+            (_, "interrupted" | "origin" | "stalls" | throttled::THROTTLED | starved::STARVED, _) => 1,
             (_, "names" | "network" | foreign::FOREIGN | "resources" | accepting::REFUSED, _) => 2,
             (_, "gaps" | "saturated" | "clock" | accepting::LISTEN_QUEUE, _) => 3,
             _ => 4,

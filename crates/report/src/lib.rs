@@ -49,6 +49,7 @@ pub mod source;
 pub mod summary;
 pub mod text;
 pub mod threshold;
+mod usage;
 pub mod verdict;
 mod whole;
 

@@ -3,11 +3,13 @@
 
 use std::borrow::Cow;
 use std::fmt::Debug;
+use std::path::Path;
 
 use polygraph_stats::log::{damaged, not_closed, unknown_records};
 use polygraph_stats::{Header, LogFile, LogFileReader, NextRecord, Record, Side};
 
 use crate::log::Log;
+use crate::usage::{UsageSample, usage_in};
 
 /// A log whose records can be read several times: in memory ([`Log`]) or on disk ([`LogFile`]).
 pub trait LogSource: Debug + Send + Sync {
@@ -22,6 +24,11 @@ pub trait LogSource: Debug + Send + Sync {
 
     /// The records after the header, from the first one.
     fn records(&self) -> RecordSource<'_>;
+
+    /// The resources that the device used over time, if the log is in a result directory that has them.
+    fn device_usage(&self) -> Vec<UsageSample> {
+        Vec::new()
+    }
 
     /// The name of a phase; a log without a plan has one phase `dflt`.
     fn phase_name(&self, phase: u32) -> &str {
@@ -71,6 +78,10 @@ impl LogSource for LogFile {
         };
         RecordSource { name: self.name(), missing, kind }
     }
+
+    fn device_usage(&self) -> Vec<UsageSample> {
+        Path::new(self.name()).parent().map(usage_in).unwrap_or_default()
+    }
 }
 
 impl<S: LogSource + ?Sized> LogSource for &S {
@@ -89,6 +100,10 @@ impl<S: LogSource + ?Sized> LogSource for &S {
     fn records(&self) -> RecordSource<'_> {
         (**self).records()
     }
+
+    fn device_usage(&self) -> Vec<UsageSample> {
+        (**self).device_usage()
+    }
 }
 
 impl<S: LogSource + ?Sized> LogSource for Box<S> {
@@ -106,6 +121,10 @@ impl<S: LogSource + ?Sized> LogSource for Box<S> {
 
     fn records(&self) -> RecordSource<'_> {
         (**self).records()
+    }
+
+    fn device_usage(&self) -> Vec<UsageSample> {
+        (**self).device_usage()
     }
 }
 

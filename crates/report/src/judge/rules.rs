@@ -6,7 +6,7 @@ use polygraph_stats::block::SLOW_SETUP;
 
 use super::{
     FindingSeverity, Findings, accepting, blame, contents, explained, foreign, generator, logs, outside,
-    overload, replies, sample, sent_again, stalls, throttled, trend, unanswered, uploads, verified,
+    overload, replies, sample, sent_again, stalls, starved, throttled, trend, unanswered, uploads, verified,
 };
 use crate::facts::RunFacts;
 
@@ -387,6 +387,22 @@ fn table() -> Vec<Rule> {
             .into(),
         Failed,
         replies::error_goal,
+    );
+    // What a device was too slow for comes before the reason.
+    add(
+        starved::STARVED,
+        format!(
+            "a device that the program started was too slow, and for more than {} of the time that `stalls` looks at, and more than \
+             {} s, its threads were ready to run while others had the processors of its host: it got less than {} of what it could have \
+             used. Its slowness is then no evidence (if it was quick enough: warning). Or programs on this host waited for disks for \
+             more than {} of this time: warning, because the device itself may have kept them busy",
+            percent(starved::SHARE_MAX),
+            starved::LEAST_S,
+            percent(starved::OWN_LEAST),
+            percent(starved::DISKS_MAX)
+        ),
+        Invalid,
+        starved::starved,
     );
     add(
         "connecting",

@@ -3,6 +3,7 @@
 mod bench;
 mod device;
 mod logs;
+mod starved;
 
 use polygraph_stats::stall::Stall;
 use polygraph_stats::{EndReason, ErrorKind, KindLimits, PlannedLoad, Record, RobotLimits, Side};

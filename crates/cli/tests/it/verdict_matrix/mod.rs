@@ -8,6 +8,7 @@ mod control_group;
 mod device;
 mod replies;
 mod setups;
+mod starved;
 mod streams;
 mod tickets;
 
@@ -240,6 +241,7 @@ fn rows() -> Vec<Row> {
         bench::limits(),
         bench::queues(),
         control_group::quotas(),
+        starved::devices(),
         setups::workloads(),
         setups::processes(),
         setups::credentials(),

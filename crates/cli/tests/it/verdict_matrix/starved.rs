@@ -1,0 +1,48 @@
+//! Devices that the program starts, on a processor that others use.
+
+use super::{Got, Row, Want};
+use crate::sandbox::Sandbox;
+
+/// The built-in proxy as a program of its own.
+const DEVICE: &str = "summary='s'\nrole='forward'\nprogram='/bin/sh'\nversion=['-c', 'echo 1.0']\n\
+    args=['-c', 'exec PROGRAM proxy --port {{ port }} --loops 1']\n\
+    [log]\nfile='access.log'\nresult_column=1\nbytes_column=2\n";
+
+/// Runs a program on the first processor, and only if nobody else wants it.
+const LAST: &str = "taskset -c 0 chrt --idle 0";
+
+/// Keeps a processor busy for minutes, or until it is ended.
+const BUSY: &str = "n=0; while [ $n -lt 300000000 ]; do n=$((n+1)); done\n";
+
+/// A run through this device, which has all processors, or the first one while others want it.
+fn measure(sandbox: &Sandbox, busy: bool) -> Got {
+    std::fs::create_dir(sandbox.path().join("mine")).unwrap();
+    let program = env!("CARGO_BIN_EXE_polygraph");
+    let program = if busy { format!("{LAST} {program}") } else { program.to_owned() };
+    sandbox.write("mine/device.toml", &DEVICE.replace("PROGRAM", &program));
+    sandbox.write("busy.sh", BUSY);
+    let mut run = sandbox.start(
+        "run --device mine --req_rate 150/sec --rep_sz exp:2KB --xact_think none --robots 10 --goal 14s --cool_phase 1s \
+         --predict no --loops 1 --verb_lvl 2",
+    );
+    run.wait_for("i-meas");
+    let other = busy.then(|| sandbox.start_program("taskset", "-c 0 /bin/sh busy.sh"));
+    run.wait_for("p-meas");
+    drop(other);
+    Got::of_run(sandbox, &run.finish())
+}
+
+pub fn devices() -> Vec<Row> {
+    let group = "a device that the program starts";
+    vec![
+        Row::new(group, "has a processor whenever it wants one", Want::VALID, |sandbox| {
+            measure(sandbox, false)
+        }),
+        Row::new(
+            group,
+            "has no processor, because others use it",
+            Want::invalid("host", "starved"),
+            |sandbox| measure(sandbox, true),
+        ),
+    ]
+}
