@@ -57,6 +57,8 @@ pub fn field_example(rec: Rec, path: &str) -> Option<String> {
         "req_types" => Some("[ \"Basic\", \"Ims304\": 5% ]".to_owned()),
         "req_methods" => Some("[ \"GET\", \"HEAD\": 5% ]".to_owned()),
         "foreign_trace" => Some("\"trace.urls\"".to_owned()),
+        // Heads of replies with larger cookies are refused by many proxies.
+        "cookie_value_size" => Some("const(30Byte)".to_owned()),
         _ => match ty.base {
             Base::Record(_) | Base::AnyRange | Base::Unknown => None,
             _ => Some(example(ty)),

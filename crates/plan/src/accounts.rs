@@ -29,8 +29,6 @@ pub struct Accounts {
     pub list: Vec<Account>,
     /// Users that have a different password elsewhere in the workload.
     pub contradictory: Vec<String>,
-    /// The number of entries with `${target_ip}`, which cannot be listed.
-    pub by_target: usize,
 }
 
 /// The formats of account lists.
@@ -63,10 +61,6 @@ impl Accounts {
         let mut accounts = Accounts::default();
         let mut known: HashMap<String, String> = HashMap::new();
         for entry in entries {
-            if entry.contains("${target_ip}") {
-                accounts.by_target += 1;
-                continue;
-            }
             let entry = entry.replace("${worker}", WORKER);
             let (user, password) = entry.split_once(':').unwrap_or((&entry, ""));
             match known.get(user) {
@@ -87,7 +81,7 @@ impl Accounts {
         let mut all: Vec<String> =
             self.list.iter().map(|account| format!("{}:{}\n", account.user, account.password)).collect();
         all.sort_unstable();
-        format!("{:016x}", Seed(all.len() as u64).derive(&all.concat(), self.by_target as u64))
+        format!("{:016x}", Seed(all.len() as u64).derive(&all.concat(), 0))
     }
 
     /// One account as text of one or more lines.
@@ -166,14 +160,14 @@ mod tests {
     #[test]
     fn each_user_is_listed_once() {
         let found = accounts(
-            "[ \"joe:a\", \"joe:a\", \"ann:b:c\", \"joe:x\", \"w${worker}:\", \"m@${target_ip}:x\", \"u\\[1]:p\", \"u[1-2]:p\" ]",
+            "[ \"joe:a\", \"joe:a\", \"ann:b:c\", \"joe:x\", \"w${worker}:\", \"u\\[1]:p\", \"u[1-2]:p\" ]",
         );
         let users: Vec<_> = found.list.iter().map(|account| (&*account.user, &*account.password)).collect();
         assert_eq!(
             users,
             [("joe", "a"), ("ann", "b:c"), ("w0", ""), ("u[1]", "p"), ("u1", "p"), ("u2", "p")]
         );
-        assert_eq!((found.contradictory, found.by_target), (vec!["joe".to_owned()], 1));
+        assert_eq!(found.contradictory, ["joe"]);
     }
 
     #[test]

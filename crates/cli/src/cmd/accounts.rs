@@ -89,10 +89,6 @@ pub fn run(args: &Args) -> io::Result<ExitCode> {
     if count == 0 {
         writeln!(err, "no robot of the workload has credentials")?;
     }
-    if accounts.by_target > 0 {
-        let left = accounts.by_target;
-        writeln!(err, "skipped {left} with `${{target_ip}}`, which depend on the address of the server")?;
-    }
     let Some(user) = accounts.contradictory.first() else { return Ok(ExitCode::SUCCESS) };
     let more = accounts.contradictory.len();
     writeln!(

@@ -11,11 +11,11 @@ macro_rules! record_table {
             addresses: AgentAddrs,
             /// TLS settings, a sticky selection; undefined: no TLS. Robot: the robot can use TLS. Server: the server accepts TLS only. Proxy: robots must use TLS to the proxy.
             ssl_wraps: Selector<SslWrapId, Tree>,
-            /// Options of the sockets.
+            /// Options of the sockets (not implemented).
             socket: Option<Box<Socket>>,
             /// A label for logs and messages.
             kind: Option<String>,
-            /// Forces the agent id, which all agents of the object then share; undefined: a fresh id per agent.
+            /// Forces the agent id, which all agents of the object then share (not implemented); undefined: a fresh id per agent.
             world: Option<u64>,
             /// Selector of `"1.0"`, `"1.1"`, `"2"` and `"3"`. Robot: sticky, the version that the robot speaks; for HTTP/2 without TLS and for HTTP/3, the peer must expect it (prior knowledge). Server: the versions that it accepts. A server with `"2"` accepts HTTP/2 on all connections, one with nothing else accepts only that; the version of its HTTP/1 replies is sticky. One with `"3"` accepts HTTP/3 on the same address and port over UDP. `"3"` needs `ssl_wraps`.
             http_versions: Selector<String, Tree> = Default::Strs(&["1.1"]),
@@ -43,7 +43,7 @@ macro_rules! record_table {
             http_headers: Vec<HeaderRule>,
         }
 
-        /// Options of an agent's sockets.
+        /// Options of an agent's sockets (not implemented).
         Socket {
             /// If true, the system may delay small packets (Nagle's algorithm).
             nagle: bool = Default::Bool(false),
@@ -73,7 +73,7 @@ macro_rules! record_table {
             req_methods: Selector<String, Tree> = Default::Strs(&["GET"]),
             /// Bodies of POST requests; required if and only if POST can occur.
             post_contents: Selector<ContentId, Tree>,
-            /// Bodies of PUT requests and FTP uploads; required if and only if PUT or Upload can occur.
+            /// Bodies of PUT requests; required if and only if PUT or Upload can occur.
             upload_contents: Selector<ContentId, Tree>,
             /// Old name of upload_contents.
             put_contents: Selector<ContentId, Tree>,
@@ -101,7 +101,7 @@ macro_rules! record_table {
             follow_alt_svc: bool = Default::Bool(false),
             /// HTTP proxies; sticky, spread evenly over robots.
             http_proxies: Vec<Addr>,
-            /// Proxies for ftp:// URLs; undefined: the HTTP proxy.
+            /// Proxies for ftp:// URLs (not implemented).
             ftp_proxies: Option<Vec<Addr>>,
             /// Old name of http_proxies.
             proxies: Vec<Addr>,
@@ -109,15 +109,15 @@ macro_rules! record_table {
             socks_proxies: Vec<Addr>,
             /// Sticky probability (0..1) of using a SOCKS proxy; undefined: 1 if there are any.
             socks_prob: Option<f64>,
-            /// Share (0..1) of the robots with a SOCKS proxy that use the HTTP or FTP proxy through it.
+            /// Share (0..1) of the robots with a SOCKS proxy that use the HTTP proxy through it.
             socks_chaining_prob: f64 = Default::Float(0.0),
             /// Whether SOCKS proxies get the names of servers and proxies, and resolve them; otherwise robots resolve names.
             socks_names: bool = Default::Bool(false),
-            /// Sticky probability (0..1) of passive FTP.
+            /// Sticky probability (0..1) of passive FTP (not implemented).
             passive_ftp: f64 = Default::Float(1.0),
             /// How names are resolved; required if an origin is a name that no AddrMap of the test has.
             dns_resolver: Option<Box<DnsResolver>>,
-            /// `user:password` items; `user:` means an empty password; `${worker}` and `${target_ip}` are replaced when they are used. At the start of each session a robot takes the next item of a shuffled cycle. `polygraph accounts FILE` lists them for the device, as htpasswd or LDIF.
+            /// `user:password` items; `user:` means an empty password; `${worker}` is replaced when it is used (`${target_ip}` is not implemented). At the start of each session a robot takes the next item of a shuffled cycle. `polygraph accounts FILE` lists them for the device, as htpasswd or LDIF.
             credentials: Vec<String>,
             /// Probability (0..1) of sending a wrong password.
             auth_error: f64 = Default::Float(0.0),
@@ -125,7 +125,7 @@ macro_rules! record_table {
             spnego_auth_ratio: Option<f64>,
             /// Answer `Negotiate` with tickets of Kerberos instead of NTLM. The users are those of credentials.
             kerberos_wrap: Option<Box<KerberosWrap>> = Default::Undef,
-            /// Access decisions that the robot expects.
+            /// Access decisions that the robot expects (not implemented).
             acl: Option<Box<Acl>>,
             /// Alternating busy and idle periods.
             session: Option<Box<Session>>,
@@ -137,11 +137,11 @@ macro_rules! record_table {
             container_tags: Vec<String> = Default::Strs(&["<embed src>"]),
             /// Replies whose Server header starts with this text (`"*"`: any) are also scanned for URLs in scripts, and all URLs are requested.
             raw_uri_thrower: Option<String>,
-            /// ICP port; without effect.
+            /// ICP port (not implemented).
             icp_port: Option<i32>,
-            /// HTTP address of an ICP peer; without effect.
+            /// HTTP address of an ICP peer (not implemented).
             peer_http: Option<Addr>,
-            /// ICP address of an ICP peer; without effect.
+            /// ICP address of an ICP peer (not implemented).
             peer_icp: Option<Addr>,
         }
 
@@ -153,9 +153,9 @@ macro_rules! record_table {
             direct_access: Selector<ContentId, Tree>,
             /// Selector of `Basic` and `302 Found` (requires pop_model); drawn with the phase's special_msg_factor as probability, otherwise Basic.
             rep_types: Selector<String, Tree> = Default::Strs(&["Basic"]),
-            /// Selector of `HTTP` and `FTP`; drawn per server address from the global seed, so that both sides agree.
+            /// Selector of `HTTP` and `FTP` (FTP is not implemented).
             protocol: Selector<String, Tree> = Default::Strs(&["HTTP"]),
-            /// Accepted connections per readiness event; -1: no limit.
+            /// Accepted connections per readiness event (not implemented); -1: no limit.
             accept_lmt: i32 = Default::Int(-1),
             /// Probability (0..1) that a reply sets cookies.
             cookie_set_prob: f64 = Default::Float(0.0),
@@ -315,7 +315,7 @@ macro_rules! record_table {
             busy_period: Option<Box<Goal>>,
             /// Length of the idle period.
             idle_period_duration: Option<Distribution<Time>>,
-            /// Rate of events that report that the session continues.
+            /// Rate of events that report that the session continues (not implemented).
             heartbeat_notif_rate: Option<Rate>,
         }
 
@@ -355,7 +355,7 @@ macro_rules! record_table {
             service: Option<String>,
         }
 
-        /// Access decisions that a robot expects of a proxy.
+        /// Access decisions that a robot expects of a proxy (not implemented: a robot with an Acl is refused).
         Acl {
             /// Requests that must be allowed.
             allow: Option<Arc<crate::value::Re>>,
@@ -369,7 +369,7 @@ macro_rules! record_table {
             check_foreign: f64 = Default::Float(1.0),
         }
 
-        /// Users and the groups that they belong to. Takes effect with `use()`.
+        /// Users and the groups that they belong to (not implemented: `use()` of one is refused).
         MembershipMap {
             /// Names of groups.
             group_space: Vec<String>,

@@ -94,7 +94,8 @@ impl Checks<'_> {
         self.missing_with(code, used, because, field, text, set_field(used, field));
     }
 
-    fn missing_with<'p>(
+    /// Reports a field that is missing `because` another one is set, with this advice.
+    pub(super) fn missing_with<'p>(
         &mut self,
         code: Code,
         place: impl Into<RecordContext<'p>>,
@@ -228,12 +229,6 @@ pub fn robot(
             let text = format!("`{field}` must be at least {least}, but it is {limit}: {text}");
             let finding = checks.at(Code::BadPart, used, field, text);
             checks.push(finding.help(format!("leave `{field}` out for no limit")));
-        }
-    }
-    for field in ["icp_port", "peer_http", "peer_icp"] {
-        if used.record.at(field).is_some() {
-            let finding = checks.at(Code::RobotIgnores, used, field, format!("`{field}` has no effect"));
-            checks.push(finding);
         }
     }
     for (field, value) in [
@@ -439,11 +434,6 @@ pub fn server(server: &Server, used: &UsedRecord, checks: &mut Checks<'_>) {
         checks.choose_popularity(Code::ServerAdvice, used, "rep_types", text, "leave \"302 Found\" out");
     }
     direct_access(&server.direct_access, &server.contents, used, checks);
-    let ftp = server.protocol.prob("FTP") > 0.0;
-    if ftp && !server.agent.ssl_wraps.is_empty() {
-        let finding = checks.at(Code::ServerAdvice, used, "ssl_wraps", "FTP servers do not use TLS");
-        checks.push(finding);
-    }
     if let Some(distr) = &server.agent.pconn_use_lmt
         && matches!(distr.shape, Shape::Const(value) if value < 1.0)
     {

@@ -5,7 +5,7 @@ use crate::eval::UsedRecord;
 use crate::source::Span;
 use crate::types::{ClientBehavior, Content, ContentId, PopModel, RequestRange, Robot, Selector, Server};
 use crate::value::Record;
-use crate::workload::{Checks, RecordContext, VisibleServers, Workload, set_field};
+use crate::workload::{Checks, RecordContext, VisibleServers, Workload, set_field, set_field_to};
 
 pub(super) const REQ_TYPES: &[&str] = &["Basic", "Ims200", "Ims304", "Reload", "Range", "Upload"];
 pub(super) const REQ_METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT"];
@@ -103,12 +103,32 @@ struct Companion {
     /// Types and methods that make such requests.
     types: &'static [&'static str],
     methods: &'static [&'static str],
+    /// A field that makes robots send some, with an example of its value.
+    example: (&'static str, &'static str),
 }
 
 const COMPANIONS: [Companion; 3] = [
-    Companion { what: "POST requests", field: "post_contents", types: &[], methods: &["POST"] },
-    Companion { what: "uploads", field: "upload_contents", types: &["Upload"], methods: &["PUT"] },
-    Companion { what: "range requests", field: "ranges", types: &["Range"], methods: &[] },
+    Companion {
+        what: "POST requests",
+        field: "post_contents",
+        types: &[],
+        methods: &["POST"],
+        example: ("req_methods", "[ \"GET\", \"POST\": 5% ]"),
+    },
+    Companion {
+        what: "uploads",
+        field: "upload_contents",
+        types: &["Upload"],
+        methods: &["PUT"],
+        example: ("req_methods", "[ \"GET\", \"PUT\": 5% ]"),
+    },
+    Companion {
+        what: "range requests",
+        field: "ranges",
+        types: &["Range"],
+        methods: &[],
+        example: ("req_types", "[ \"Basic\", \"Range\": 5% ]"),
+    },
 ];
 
 impl Companion {
@@ -136,8 +156,9 @@ fn companions(robot: &Robot, used: &UsedRecord, met: &RequestedContents<'_>, che
         if has {
             if own.is_none() && others.next().is_none() && met.complete {
                 let text = format!("`{field}` is set, but there are no {what}");
-                let because = if companion.methods.is_empty() { "req_types" } else { "req_methods" };
-                checks.missing(Code::RobotConflict, used, field, because, &text);
+                let (wanted, example) = companion.example;
+                let help = set_field_to(used, wanted, Some(example));
+                checks.missing_with(Code::RobotConflict, used, field, wanted, &text, help);
             }
         } else if let Some(cause) = own {
             let text = format!("{what} need `{field}`");

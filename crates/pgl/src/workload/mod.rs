@@ -7,6 +7,7 @@ mod files;
 mod maps;
 mod parts;
 mod phases;
+mod unsupported;
 mod unused;
 
 use std::sync::Arc;
@@ -239,6 +240,7 @@ pub(crate) fn build(
             Rec::MembershipMap => {
                 let map = MembershipMap::from_record(record, &mut lower);
                 parts::membership(&map, used, &mut checks);
+                unsupported::membership(used, &mut checks);
                 workload.membership_maps.push(map);
             }
             Rec::NetPipe => workload.net_pipes.push(NetPipe::from_record(record, &mut lower)),
@@ -290,6 +292,7 @@ pub(crate) fn build(
         && !outcome.used.iter().any(|used| is_poisoned(used, "addresses") || is_poisoned(used, "names"));
     for (server, used) in workload.servers.iter().zip(&servers) {
         agents::server(server, used, &mut checks);
+        unsupported::of_server(server, used, &mut checks);
     }
     let (contents, wraps) = lower.finish();
     let (contents, records): (Vec<Content>, Vec<Arc<Record>>) = contents.into_iter().unzip();
@@ -306,12 +309,15 @@ pub(crate) fn build(
     for (robot, used) in workload.robots.iter().zip(&robots) {
         let met = RequestedContents::by(robot, used, &special, &known, &workload);
         agents::robot(robot, used, &known, &met, &workload, &mut checks);
+        unsupported::of_robot(robot, used, &mut checks);
     }
     let repeats = workload.robots.iter().any(|robot| robot.recurrence > 0.0);
     for (content, record) in workload.contents.iter().zip(&records) {
         let around = content_use(record, &servers, &robots);
         content::check(content, record, around, repeats, &mut checks);
+        unsupported::sequences(record, around, &mut checks);
     }
+    unsupported::contents(&records, |record| content_use(record, &servers, &robots), &mut checks);
     special.iter().for_each(|special| behavior::of_content(special, &mut checks));
     content::embedded(&workload, &records, &servers, &known, &mut checks);
     for (wrap, record) in &wraps {
@@ -385,8 +391,13 @@ fn check_ips(addresses: &AgentAddrs, used: &UsedRecord, checks: &mut Checks<'_>,
 
 /// Advice to set a field of an agent.
 pub(super) fn set_field(used: &UsedRecord, field: &str) -> String {
+    set_field_to(used, field, crate::hints::field_example(used.record.rec, field).as_deref())
+}
+
+/// Advice to set a field of an agent, with an example of its value.
+pub(super) fn set_field_to(used: &UsedRecord, field: &str, example: Option<&str>) -> String {
     let name = used.name.as_ref().map_or(field.to_owned(), |name| format!("{name}.{field}"));
-    match crate::hints::field_example(used.record.rec, field) {
+    match example {
         Some(example) => format!("set `{name}`, e.g. `{name} = {example};`"),
         None => format!("set `{name}`"),
     }

@@ -207,59 +207,164 @@ fn the_base_of_the_next_tests_is_fine() {
     assert!(compilation.diagnostics.is_empty(), "{}", crate::findings(&compilation));
 }
 
+/// Mistakes in settings of robots.
+const ROBOTS: &[&str] = &[
+    "R.req_inter_arrival = exp(1sec);",
+    "R.origins = undef();",
+    "R.origins = ['127.0.0.1:9091'];",
+    "R.origins = ['127.0.0.1:9090', '127.0.0.1:9090'];",
+    "R.recurrence = 50%;",
+    "R.interests = [\"publik\"];",
+    "R.interests = [\"foreign\": 10%, \"public\"];",
+    "R.req_methods = [\"GET\", \"POST\": 5%];",
+    "R.req_types = [\"Basic\", \"Ims302\": 5%];",
+    "R.post_contents = [ C ];",
+    "R.upload_contents = [ C ];",
+    "SingleRange r = { first_byte_pos_absolute = 0Byte; }; R.ranges = [ r ];",
+    "R.req_body_pause_prob = 5%; R.req_body_pause_start = 5KB;",
+    "R.socks_prob = 5%;",
+    "R.minimize_new_conn = 50%;",
+    "R.session.idle_period_duration = const(5sec);",
+    "R.addresses = ['127.0.0.1:80'];",
+    "R.addresses = ['www.a.com'];",
+    "R.proxies = ['127.0.0.1:3128'];",
+    "R.embed_recur = 150%;",
+    "R.open_conn_lmt = 0;",
+    "R.wait_xact_lmt = -1;",
+];
+
 #[test]
 fn robots() {
-    insta::assert_snapshot!(agents(&[
-        "R.req_inter_arrival = exp(1sec);",
-        "R.origins = undef();",
-        "R.origins = ['127.0.0.1:9091'];",
-        "R.origins = ['127.0.0.1:9090', '127.0.0.1:9090'];",
-        "R.recurrence = 50%;",
-        "R.interests = [\"publik\"];",
-        "R.interests = [\"foreign\": 10%, \"public\"];",
-        "R.req_methods = [\"GET\", \"POST\": 5%];",
-        "R.req_types = [\"Basic\", \"Ims302\": 5%];",
-        "R.post_contents = [ C ];",
-        "R.req_body_pause_prob = 5%; R.req_body_pause_start = 5KB;",
-        "R.socks_prob = 5%;",
-        "R.minimize_new_conn = 50%;",
-        "R.session.idle_period_duration = const(5sec);",
-        "R.addresses = ['127.0.0.1:80'];",
-        "R.addresses = ['www.a.com'];",
-        "R.proxies = ['127.0.0.1:3128'];",
-        "R.embed_recur = 150%;",
-        "R.open_conn_lmt = 0;",
-        "R.wait_xact_lmt = -1;",
-    ]));
+    insta::assert_snapshot!(agents(ROBOTS));
 }
+
+/// Mistakes in settings of servers.
+const SERVERS: &[&str] = &[
+    "S.contents = undef();",
+    "Content D = C; D.cachable = 90%; S.direct_access = [ D ];",
+    "S.addresses = ['127.0.0.1'];",
+    "S.addresses = ['127.0.0.1:9090' ** 2];",
+    "S.addresses = ['www.a.com:80'];",
+    "S.cookie_set_prob = 10%;",
+    "S.rep_types = [\"Basic\", \"302 Found\": 5%];",
+    "S.protocol = [\"HTTPS\"];",
+    "S.auth_schemes = [ \"ntml\" ];",
+];
 
 #[test]
 fn servers() {
-    insta::assert_snapshot!(agents(&[
-        "S.contents = undef();",
-        "Content D = C; D.cachable = 90%; S.direct_access = [ D ];",
-        "S.addresses = ['127.0.0.1'];",
-        "S.addresses = ['127.0.0.1:9090' ** 2];",
-        "S.addresses = ['www.a.com:80'];",
-        "S.cookie_set_prob = 10%;",
-        "S.rep_types = [\"Basic\", \"302 Found\": 5%];",
-        "S.protocol = [\"HTTPS\"];",
-        "S.auth_schemes = [ \"ntml\" ];",
-    ]));
+    insta::assert_snapshot!(agents(SERVERS));
 }
+
+/// Mistakes in settings of contents.
+const CONTENTS: &[&str] = &[
+    "C.size = undef(); S.contents = [ C ];",
+    "C = { content_db = \"a.cdb\"; document_root = \"b\"; }; S.contents = [ C ];",
+    "C.may_contain = [ C ]; S.contents = [ C ];",
+    "C.inject_db = \"x\"; S.contents = [ C ];",
+    "C.encodings = [\"gzp\"]; S.contents = [ C ];",
+    "C.generator = \"random\"; S.contents = [ C ];",
+    "C.obj_life_cycle = { length = const(1day); expires = [ const(5sec) ]; }; S.contents = [ C ];",
+    "C.cachable = 80; S.contents = [ C ];",
+];
 
 #[test]
 fn contents() {
-    insta::assert_snapshot!(agents(&[
-        "C.size = undef(); S.contents = [ C ];",
-        "C = { content_db = \"a.cdb\"; document_root = \"b\"; }; S.contents = [ C ];",
-        "C.may_contain = [ C ]; S.contents = [ C ];",
-        "C.inject_db = \"x\"; S.contents = [ C ];",
-        "C.encodings = [\"gzp\"]; S.contents = [ C ];",
-        "C.generator = \"random\"; S.contents = [ C ];",
-        "C.obj_life_cycle = { length = const(1day); expires = [ const(5sec) ]; }; S.contents = [ C ];",
-        "C.cachable = 80; S.contents = [ C ];",
-    ]));
+    insta::assert_snapshot!(agents(CONTENTS));
+}
+
+/// The statements in the advice of a finding: `R.recurrence = 5%;` in backquotes.
+fn advised(finding: &polygraph_pgl::Diagnostic) -> Vec<&str> {
+    let quoted = finding.help.iter().flat_map(|help| help.split('`').skip(1).step_by(2));
+    let of_agent = |code: &&str| ["R.", "S.", "C."].iter().any(|owner| code.starts_with(owner));
+    quoted.filter(|code| code.ends_with(';')).filter(of_agent).collect()
+}
+
+#[test]
+fn whoever_follows_the_advice_gets_another_result() {
+    let mut followed = 0;
+    for change in [ROBOTS, SERVERS, CONTENTS, PARTS].concat() {
+        let program = |more: &str| format!("{BASE}{change}\n{more}\nuse(S, R);\n");
+        let before = crate::compile_text(&program(""));
+        for finding in &before.diagnostics {
+            for statement in advised(finding) {
+                let refill = if statement.starts_with("C.") { "S.contents = [ C ];" } else { "" };
+                let after = crate::compile_text(&program(&format!("{statement} {refill}")));
+                let again = after.diagnostics.iter().find(|other| other.message == finding.message);
+                let known = |other: &&polygraph_pgl::Diagnostic| {
+                    before.diagnostics.iter().any(|old| old.code == other.code)
+                };
+                let new = after
+                    .diagnostics
+                    .iter()
+                    .filter(|other| other.severity == Severity::Error)
+                    .find(|it| !known(it));
+                assert!(
+                    again.is_none() && new.is_none(),
+                    "{change} {statement}\n{}",
+                    crate::findings(&after)
+                );
+                followed += 1;
+            }
+        }
+    }
+    assert!(followed >= 12, "{followed}");
+}
+
+/// What is not implemented: settings, and the field whose description says so.
+#[test]
+fn what_cannot_be_run() {
+    let cases = [
+        ("Agent", "socket", "R.socket.nagle = true;"),
+        ("Agent", "world", "S.world = uniqId();"),
+        ("Robot", "ftp_proxies", "R.ftp_proxies = [ '10.0.0.9:1080' ];"),
+        ("Robot", "passive_ftp", "R.passive_ftp = 50%;"),
+        ("Robot", "acl", "R.acl.allow = url =~/x/;"),
+        ("Robot", "icp_port", "R.icp_port = 3130;"),
+        ("Robot", "peer_http", "R.peer_http = '10.0.0.9:80';"),
+        ("Robot", "peer_icp", "R.peer_icp = '10.0.0.9:3130';"),
+        ("Robot", "credentials", "R.credentials = [ \"joe:x\", \"${target_ip}:p\" ];"),
+        ("Server", "accept_lmt", "S.accept_lmt = 5;"),
+        ("Server", "protocol", "S.protocol = [ \"HTTP\", \"FTP\": 5% ];"),
+        (
+            "Session",
+            "heartbeat_notif_rate",
+            "R.session = { busy_period.duration = 1min; idle_period_duration = exp(1min); heartbeat_notif_rate = 1/sec; };",
+        ),
+    ];
+    let page = polygraph_pgl::docs::reference();
+    for (rec, field, _) in cases {
+        let of_type = page.split("\n### ").find(|part| part.starts_with(&format!("{rec}\n"))).unwrap();
+        let row = of_type.lines().find(|line| line.starts_with(&format!("| `{field}` |"))).unwrap();
+        assert!(row.contains("not implemented"), "{row}");
+    }
+    let mut changes: Vec<&str> = cases.iter().map(|(_, _, change)| *change).collect();
+    changes.extend([
+        "MembershipMap M = { group_space = [ \"g\" ]; member_space = [ \"m\" ]; groups_per_member = const(1); }; use(M);",
+        "AddrMap M = { names = dynamize([ 'w.tst:80' ], 10%); addresses = S.addresses; }; use(M); R.origins = M.names;",
+        "S.xact_think = seq(1sec);",
+        "C.obj_life_cycle = { length = const(1day); with_lmt = 100%; expires = [ now + seq(5sec) ]; }; S.contents = [ C ];",
+    ]);
+    insta::assert_snapshot!(agents(&changes));
+    for change in changes {
+        let compilation = crate::compile_text(&format!("{BASE}{change} use(S, R);"));
+        let errors = compilation.diagnostics.iter().filter(|finding| finding.severity == Severity::Error);
+        assert!(
+            errors.map(|finding| finding.code).eq([Code::NotSupported]),
+            "{}",
+            crate::findings(&compilation)
+        );
+    }
+    let list: Vec<String> =
+        (0..254).map(|n| format!("Content C{n} = {{ size = const({n}Byte); }};")).collect();
+    let names: Vec<String> = (0..254).map(|n| format!("C{n}")).collect();
+    let text = format!("{BASE}{}\nS.contents = [ {} ]; use(S, R);", list.join("\n"), names.join(", "));
+    let compilation = crate::compile_text(&text);
+    assert!(
+        crate::findings(&compilation).contains("254 contents, but 253 are possible"),
+        "{}",
+        crate::findings(&compilation)
+    );
 }
 
 #[test]
@@ -333,29 +438,32 @@ fn parts_of_pages_that_servers_lack() {
     }
 }
 
+/// Mistakes in settings of other parts.
+const PARTS: &[&str] = &[
+    "R.req_types = [\"Basic\", \"Range\": 5%]; SingleRange r; R.ranges = [ r ];",
+    "R.session = { busy_period.errors = 3; idle_period_duration = const(5sec); };",
+    "R.session = { busy_period.xactions = -3; idle_period_duration = const(5sec); };",
+    "SslWrap W = { rsa_key_sizes = [ 256bit ]; }; S.ssl_wraps = [ W ];",
+    "SslWrap W = { protocols = [ \"TLSv9\" ]; }; S.ssl_wraps = [ W ];",
+    "SslWrap W = { certificates = [ \"a.pem\" ]; generate_certificates = yes; }; S.ssl_wraps = [ W ];",
+    "AddrMap M = { names = ['a.com:80', 'b.com:80']; addresses = ['10.0.0.1-3:80']; }; use(M);",
+    "AddrMap M = { names = ['a.com:80']; }; use(M);",
+    "Bench B = { client_side.hosts = ['10.0.0.1-2']; client_side.cpu_cores = [[1], [2], [3]]; }; use(B);",
+    "Bench A; Bench B; use(A); use(B);",
+    "Phase Q = { name = \"q\"; load_factor_end = 150%; goal.duration = 1min; }; schedule(Q);",
+    "Phase Q = { name = \"q\"; load_factor_beg = 0.1; load_factor_end = 1.0; }; schedule(Q);",
+    "Phase Q = { name = \"q\"; stats_samples = [ StatsSampleOf ]; }; schedule(Q);",
+    "StatsSample X = { capacity = 10; }; schedule(X);",
+    "Phase Q = { name = \"q\"; goal.duration = 1min; rptmstat.load_delta = 1%; }; schedule(Q);",
+    "KerberosWrap K; K.timeout = 1sec; R.kerberos_wrap = K;",
+    "R.dns_resolver = { timeout = 5sec; query_type = \"MX\"; };",
+    "working_set_cap(10); working_set_length(5min);",
+    "compat(\"5.0\");",
+];
+
 #[test]
 fn other_parts() {
-    insta::assert_snapshot!(agents(&[
-        "R.req_types = [\"Basic\", \"Range\": 5%]; SingleRange r; R.ranges = [ r ];",
-        "R.session = { busy_period.errors = 3; idle_period_duration = const(5sec); };",
-        "R.session = { busy_period.xactions = -3; idle_period_duration = const(5sec); };",
-        "SslWrap W = { rsa_key_sizes = [ 256bit ]; }; S.ssl_wraps = [ W ];",
-        "SslWrap W = { protocols = [ \"TLSv9\" ]; }; S.ssl_wraps = [ W ];",
-        "SslWrap W = { certificates = [ \"a.pem\" ]; generate_certificates = yes; }; S.ssl_wraps = [ W ];",
-        "AddrMap M = { names = ['a.com:80', 'b.com:80']; addresses = ['10.0.0.1-3:80']; }; use(M);",
-        "AddrMap M = { names = ['a.com:80']; }; use(M);",
-        "Bench B = { client_side.hosts = ['10.0.0.1-2']; client_side.cpu_cores = [[1], [2], [3]]; }; use(B);",
-        "Bench A; Bench B; use(A); use(B);",
-        "Phase Q = { name = \"q\"; load_factor_end = 150%; goal.duration = 1min; }; schedule(Q);",
-        "Phase Q = { name = \"q\"; load_factor_beg = 0.1; load_factor_end = 1.0; }; schedule(Q);",
-        "Phase Q = { name = \"q\"; stats_samples = [ StatsSampleOf ]; }; schedule(Q);",
-        "StatsSample X = { capacity = 10; }; schedule(X);",
-        "Phase Q = { name = \"q\"; goal.duration = 1min; rptmstat.load_delta = 1%; }; schedule(Q);",
-        "KerberosWrap K; K.timeout = 1sec; R.kerberos_wrap = K;",
-        "R.dns_resolver = { timeout = 5sec; query_type = \"MX\"; };",
-        "working_set_cap(10); working_set_length(5min);",
-        "compat(\"5.0\");",
-    ]));
+    insta::assert_snapshot!(agents(PARTS));
 }
 
 /// Compiles a changed [`BASE`] and gives all findings, or that there are none.

@@ -15,16 +15,8 @@ use polygraph_traffic::{Content, ContentKind, Distr, Method, PopModel, Popularit
 
 use super::{Lowering, distr, headers, maybe, ranges, selector};
 
-/// A kind is one byte, and its first three values are reserved.
-const MAX_CONTENTS: usize = 253;
-
 /// The content types of a workload, in the order of their numbers in URLs.
 pub fn contents(workload: &Workload, found: &mut Lowering<'_>) -> Vec<Content> {
-    let count = workload.contents.len();
-    found.unless(
-        count <= MAX_CONTENTS,
-        format!("a workload with {count} contents, more than {MAX_CONTENTS},"),
-    );
     workload.contents.iter().map(|definition| content(definition, found)).collect()
 }
 

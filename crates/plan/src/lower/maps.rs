@@ -61,7 +61,6 @@ impl<'a> VisibleServers<'a> {
 
     /// The position of a visible server. `resolves` means that robots look up its name, if it has one.
     pub fn position(&mut self, name: &VisibleName, resolves: bool, found: &mut Lowering<'_>) -> usize {
-        found.unless(name.new_prob.is_none(), "dynamic names (`dynamicName()`, `dynamize()`)");
         let key = key(&name.addr);
         let resolves = resolves && key.0.ip().is_none();
         if let Some(position) = self.known.get(&(key.clone(), resolves)) {
@@ -73,7 +72,6 @@ impl<'a> VisibleServers<'a> {
         let tls = self.tls_of(groups.as_deref().unwrap_or_default(), name, found);
         let direct = match groups {
             Some(groups) if !groups.is_empty() => self.direct(&groups),
-            _ if name.new_prob.is_some() => 0,
             _ => {
                 found.wrong(format!("the origin {} leads to no server of the workload", name.addr));
                 0

@@ -50,9 +50,6 @@ use crate::without_effect::settings_without_effect;
 /// Why a workload cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LowerError {
-    /// The workload uses a feature that the engine does not support.
-    #[error("{0} cannot be run yet")]
-    Unsupported(String),
     /// The workload uses FTP.
     #[error("{0} is not supported: FTP is obsolete; leave it out")]
     Obsolete(String),
@@ -145,21 +142,8 @@ struct Lowering<'a> {
 }
 
 impl Lowering<'_> {
-    fn unsupported(&mut self, what: impl Into<String>) {
-        self.add(LowerError::Unsupported(what.into()));
-    }
-
-    fn unless(&mut self, fine: bool, what: impl Into<String>) {
-        if !fine {
-            self.unsupported(what);
-        }
-    }
-
-    /// Reports a use of FTP, unless it is `fine`.
-    fn no_ftp(&mut self, fine: bool, what: &str) {
-        if !fine {
-            self.add(LowerError::Obsolete(what.to_owned()));
-        }
+    fn obsolete(&mut self, what: impl Into<String>) {
+        self.add(LowerError::Obsolete(what.into()));
     }
 
     fn wrong(&mut self, text: impl Into<String>) {
@@ -183,19 +167,6 @@ impl Lowering<'_> {
     fn load<T>(&mut self, got: Result<T, String>) -> Option<T> {
         got.map_err(|text| self.add(LowerError::Missing(text))).ok()
     }
-}
-
-/// Reports each of the named fields whose value differs from its default.
-macro_rules! only_defaults {
-    ($found:expr, $owner:literal, $record:expr, $default:expr, [$($field:ident)+]) => {
-        $( $found.unless($record.$field == $default.$field, format!("`{}` of a {}", stringify!($field), $owner)); )+
-    };
-}
-use only_defaults;
-
-/// True for a part that is missing or has default values only.
-fn says_nothing<T: Default + PartialEq>(part: &Option<Box<T>>) -> bool {
-    part.as_deref().is_none_or(|part| *part == T::default())
 }
 
 /// Turns a workload into a test called `name`. `seed` is the seed that all processes of the test share.
@@ -283,7 +254,6 @@ fn rest(workload: &Workload, found: &mut Lowering<'_>) {
         // The device under test answers at these addresses; robots have settings of their own for it.
         found.note("the device under test replaces the Proxy agents, so none are started");
     }
-    found.unless(workload.membership_maps.is_empty(), "a MembershipMap");
     if !workload.net_pipes.is_empty() {
         found.note("`NetPipe` has no effect: the network must delay and drop packets itself (see `polygraph net wan`)");
     }
@@ -295,13 +265,6 @@ fn rest(workload: &Workload, found: &mut Lowering<'_>) {
     for finding in settings_without_effect(workload) {
         found.note(format!("{}; {}", finding.message, finding.help.join("; ")));
     }
-}
-
-/// The common fields of agents, besides those that robots and servers read.
-fn agent(agent: &Agent, found: &mut Lowering<'_>) {
-    let default = Agent::default();
-    only_defaults!(found, "Robot or Server", agent, default, [world]);
-    found.unless(says_nothing(&agent.socket), "`socket` of a Robot or Server");
 }
 
 /// Status codes whose replies are counted separately. The checks of the language have validated the entries.
@@ -333,10 +296,6 @@ fn selector<T, M, U>(choice: &PglSelector<T, M>, mut change: impl FnMut(&T) -> U
     Selector::weighted(choice.items.iter().map(|(item, prob)| (change(item), *prob)))
 }
 
-/// Fields whose draws are numbered, so that a sequence distribution works there.
-const COUNTED: [&str; 5] =
-    ["size", "embedded_obj_cnt", "inject_gap", "req_inter_arrival", "idle_period_duration"];
-
 /// A distribution in base units.
 fn distr<T: DrawnType>(
     distribution: &Distribution<T>,
@@ -351,10 +310,7 @@ fn distr<T: DrawnType>(
         &Shape::Norm { mean, sd } => Distr::Norm { mean, sd },
         &Shape::Logn { mean, sd } => Distr::logn(mean, sd),
         &Shape::Zipf { n } => Distr::Zipf { n: n as u64 },
-        &Shape::Seq { first } => {
-            found.unless(COUNTED.contains(&field), format!("the distribution seq() of `{field}`"));
-            Distr::Ascending { first }
-        }
+        &Shape::Seq { first } => Distr::Ascending { first },
         Shape::Table(bins) => {
             let bin = |bin: &TableBin| Bin { min: bin.min, max: bin.max, weight: bin.weight };
             let table = DistributionTable::new(bins.iter().map(bin));

@@ -14,8 +14,8 @@ use polygraph_wire::socks::MAX_TEXT;
 use super::contents::{kinds, methods, popularity, request_kinds};
 use super::maps::VisibleServers;
 use super::{
-    Lowering, agent, custom_scope, distr, headers, hosts, http2, maybe, only_defaults, ranges,
-    requests_per_connection, says_nothing, tls, versions,
+    Lowering, custom_scope, distr, headers, hosts, http2, maybe, ranges, requests_per_connection, tls,
+    versions,
 };
 use crate::accounts::WORKER;
 
@@ -38,19 +38,9 @@ pub fn profile(
     visible: &mut VisibleServers<'_>,
     found: &mut Lowering<'_>,
 ) -> Profile {
-    let default = Robot::default();
-    agent(&robot.agent, found);
-    only_defaults!(found, "Robot", robot, default, [
-        icp_port peer_http peer_icp
-    ]);
-    found.no_ftp(robot.ftp_proxies == default.ftp_proxies, "`ftp_proxies` of a Robot");
-    found.no_ftp(robot.passive_ftp == default.passive_ftp, "`passive_ftp` of a Robot");
-    found.unless(says_nothing(&robot.acl), "`acl` of a Robot");
     if let Err(e) = LinkTags::parse(&robot.container_tags) {
         found.wrong(format!("`container_tags` of a Robot: {e}"));
     }
-    let target_ip = robot.credentials.iter().any(|user| user.contains("${target_ip}"));
-    found.unless(!target_ip, "`${target_ip}` in `credentials` of a Robot");
     let proxies = hosts(&robot.http_proxies, "http_proxies", None, found);
     let dns = robot.dns_resolver.as_deref().map(|resolver| dns(resolver, found));
     // Behind a proxy, the proxy resolves names.
@@ -193,7 +183,7 @@ fn foreign_schemes(trace: &[String], proxies: &[SocketAddr], has_tls: bool, foun
         ));
     }
     if let Some(url) = first("ftp://").filter(|_| proxies.is_empty()) {
-        found.no_ftp(false, &format!("`{url}` in `foreign_trace` of a Robot without `http_proxies`"));
+        found.obsolete(format!("`{url}` in `foreign_trace` of a Robot without `http_proxies`"));
     }
 }
 
@@ -232,7 +222,6 @@ fn expect(robot: &Robot) -> Expect {
 }
 
 fn session(session: &PglSession, found: &mut Lowering<'_>) -> Option<Session> {
-    found.unless(session.heartbeat_notif_rate.is_none(), "`heartbeat_notif_rate` of a Session");
     let busy = session.busy_period.as_deref()?;
     let idle = distr(session.idle_period_duration.as_ref()?, "idle_period_duration", found)?;
     Some(Session {

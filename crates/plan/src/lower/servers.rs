@@ -12,10 +12,7 @@ use polygraph_wire::auth::access::{Access, Scheme};
 
 use super::contents::{kinds, popularity};
 use super::maps::VisibleServers;
-use super::{
-    Lowering, agent, custom_scope, headers, http2, maybe, only_defaults, requests_per_connection, sockets,
-    tls, versions,
-};
+use super::{Lowering, custom_scope, headers, http2, maybe, requests_per_connection, sockets, tls, versions};
 use crate::accounts::Accounts;
 use crate::test::{self, Endpoint, ServerGroup};
 
@@ -59,10 +56,6 @@ pub fn mean_think(servers: &[ServerGroup]) -> f64 {
 
 /// The profile of a server group. Which contents can be requested directly is part of the robots' settings.
 fn farm(server: &Server, accounts: &Accounts, found: &mut Lowering<'_>) -> ServerProfile {
-    let default = Server::default();
-    agent(&server.agent, found);
-    only_defaults!(found, "Server", server, default, [accept_lmt]);
-    found.no_ftp(server.protocol.prob("FTP") == 0.0, "the `protocol` FTP of a Server");
     let versions = versions(&server.agent);
     ServerProfile {
         name: server.agent.kind.clone().unwrap_or_else(|| "Server".to_owned()),

@@ -450,42 +450,6 @@ fn rules_of_another_version_are_adopted_with_all_that_follows() {
 }
 
 #[test]
-fn what_cannot_be_run_is_named() {
-    let cases = [
-        ("R.socket.nagle = true;", "`socket`"),
-        ("R.ftp_proxies = [ '10.0.0.9:1080' ];", "`ftp_proxies`"),
-        ("R.passive_ftp = 50%;", "`passive_ftp`"),
-        ("R.acl.allow = url =~/x/;", "`acl`"),
-        ("R.credentials = [ \"${target_ip}:p\" ];", "${target_ip}"),
-        ("S.protocol = [ \"FTP\" ];", "FTP"),
-        ("S.accept_lmt = 5;", "`accept_lmt`"),
-        (
-            "MembershipMap M = { group_space = [ \"g\" ]; member_space = [ \"m\" ]; groups_per_member = const(1); }; use(M);",
-            "MembershipMap",
-        ),
-        (
-            "AddrMap M = { names = dynamize([ 'w.tst:80' ], 10%); addresses = S.addresses; }; use(M); R.origins = M.names;",
-            "dynamic names",
-        ),
-        ("S.xact_think = seq(1sec);", "seq()"),
-        (
-            "R.session = { busy_period.duration = 1min; idle_period_duration = exp(1min); heartbeat_notif_rate = 1/sec; };",
-            "`heartbeat_notif_rate`",
-        ),
-    ];
-    for (more, words) in cases {
-        let workload = workload(&program(more));
-        let all = lower(&workload, "test", Seed(1), &BENCH).err().unwrap_or_default();
-        let of_kind = |obstacle: &LowerError| match words.to_lowercase().contains("ftp") {
-            true => matches!(obstacle, LowerError::Obsolete(_)),
-            false => matches!(obstacle, LowerError::Unsupported(_)),
-        };
-        assert!(all.iter().any(|obstacle| obstacle.to_string().contains(words)), "{more}: {all:?}");
-        assert!(all.iter().all(of_kind), "{more}: {all:?}");
-    }
-}
-
-#[test]
 fn defaults_may_be_written_out() {
     adopted("R.socket.nagle = false; S.socket = { nagle = false; }; R.spnego_auth_ratio = 100%;");
 }
