@@ -284,6 +284,14 @@ impl Test {
         }
     }
 
+    /// Lets servers accept all versions of HTTP that robots may speak, for simulations without the device that translates for them.
+    pub fn serve_all_versions(&mut self) {
+        for ServerGroup { farm, .. } in &mut self.servers {
+            farm.accepts_http1 = true;
+            farm.http2.get_or_insert_default();
+        }
+    }
+
     /// True if robots connect to servers that listen at these addresses: no device is between them, unless the
     /// network inserts one.
     pub fn is_direct(&self, listening: &[SocketAddr]) -> bool {

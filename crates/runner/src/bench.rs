@@ -127,7 +127,13 @@ impl<'a> Bench<'a> {
         self.out.as_deref().map_or(Ok(()), check_empty)?;
         // The simulation puts its own device in front of the servers.
         let undisturbed = self.without_surrogate.as_ref().unwrap_or(&self.test);
-        let predicted = self.device_model().map(|model| (undisturbed.clone(), model));
+        let predicted = self.device_model().map(|model| {
+            let mut test = undisturbed.clone();
+            if self.device_acts_as_servers() && model == Ok(None) {
+                test.serve_all_versions();
+            }
+            (test, model)
+        });
         let epoch = jiff::Timestamp::now().as_second() as u64;
         let origins: Vec<SocketAddr> = self.reserved.iter().map(ReservedAddress::address).collect();
         let engine = self.settings.engine();
@@ -202,6 +208,11 @@ impl<'a> Bench<'a> {
             Some(trouble) => Err(trouble.with_summary(Some(result.summary))),
             None => Ok(result),
         }
+    }
+
+    /// Whether robots connect to a device as if it were the servers, so that it may speak other versions of HTTP with them.
+    fn device_acts_as_servers(&self) -> bool {
+        self.without_surrogate.is_some() || self.device.as_ref().is_some_and(DeviceUnderTest::acts_as_servers)
     }
 
     /// The model of the device for predictions, or why it is unknown; `None`: nothing is predicted.

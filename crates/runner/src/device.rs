@@ -66,6 +66,11 @@ impl DeviceUnderTest {
         (self.device.role() != DeviceRole::Balancer).then(|| Model::instant(cache))
     }
 
+    /// Whether robots connect to the device as if it were the servers.
+    pub fn acts_as_servers(&self) -> bool {
+        self.device.role() != DeviceRole::Forward
+    }
+
     /// Event loops of the built-in proxy wait with `engine`.
     #[must_use]
     pub fn with_engine(mut self, engine: Engine) -> DeviceUnderTest {

@@ -185,3 +185,25 @@ fn rules_of_another_version_are_told_and_not_compared_with_our_own() {
     let done = sandbox.polygraph("compare of_own.pg of_theirs.pg");
     assert!(done.code() == Some(15) && done.err.contains("rules of choice"), "{done:?}");
 }
+
+#[test]
+fn devices_that_translate_between_versions_are_predicted() {
+    // Without the device, robots of HTTP/2 meet servers that have HTTP/1.1 only.
+    let sandbox = Sandbox::new();
+    let port = free_port();
+    let mut proxy = sandbox.start(&format!("proxy --listen 127.0.0.1:0 --origin 127.0.0.1:{port}"));
+    let surrogate = proxy.port("proxy at");
+    sandbox.write(
+        "two.pg",
+        &format!(
+            "Content C = {{ size = const(1KB); }};
+             Server S = {{ contents = [ C ]; addresses = [ '127.0.0.1:{port}' ]; }};
+             Robot R = {{ origins = S.addresses; addresses = [ '127.0.0.1' ]; req_rate = 50/sec; http_versions = [ \"2\" ]; }};
+             Phase P = {{ name = \"p\"; goal.duration = 3sec; }};
+             schedule(P); use(S, R);"
+        ),
+    );
+    let done = sandbox.polygraph(&format!("run two.pg --surrogate 127.0.0.1:{surrogate} --predict none"));
+    assert!(done.out.contains("errors         0 of"), "{done:?}");
+    assert!(done.out.contains("(no device)") && !done.out.contains("no prediction"), "{done:?}");
+}
