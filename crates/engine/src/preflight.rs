@@ -6,6 +6,7 @@
 
 mod handshake;
 mod http2;
+mod login;
 mod responder;
 
 use std::fmt::{self, Display};
@@ -40,6 +41,15 @@ pub struct ProbeTls {
     pub protocol: Option<&'static str>,
 }
 
+/// A user of the robots, with whom the check logs in if the peer demands it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ProbeUser {
+    /// The name.
+    pub name: String,
+    /// The password.
+    pub password: String,
+}
+
 /// The request of a preflight check.
 #[derive(Clone, Debug)]
 pub struct Probe {
@@ -59,6 +69,10 @@ pub struct Probe {
     /// If only the connection is checked and robots speak HTTP/2 with the peer itself, without TLS: its SETTINGS are a part of the
     /// check.
     pub http2: bool,
+    /// Whether the peer is a SOCKS proxy. If there is a user as well, the login is a part of the check.
+    pub socks: bool,
+    /// A user of the robots, if they have any.
+    pub user: Option<ProbeUser>,
 }
 
 /// Why no reply came.
@@ -80,6 +94,8 @@ pub enum ProbeError {
     NotHttp2(Vec<u8>),
     /// The TLS handshake failed.
     Tls(TlsFailure),
+    /// The peer refuses this user.
+    UserRefused(String),
 }
 
 impl ProbeError {
@@ -100,6 +116,7 @@ impl Display for ProbeError {
             ProbeError::NotHttp(_) => f.write_str("the answer is not HTTP/1"),
             ProbeError::NotHttp2(_) => f.write_str("the answer is not HTTP/2"),
             ProbeError::Tls(failure) => write!(f, "the TLS handshake failed: {failure}"),
+            ProbeError::UserRefused(name) => write!(f, "the user {name} is refused"),
         }
     }
 }
@@ -144,12 +161,43 @@ impl Probe {
                 handshake::shake_hands(stream, self.to, tls, patience)?;
             } else if self.http2 {
                 http2::begin(&mut stream, deadline)?;
+            } else if let Some(user) = self.user.as_ref().filter(|_| self.socks) {
+                login::to_socks(&mut stream, user, patience)?;
             }
-            return Ok(PreflightReply { status: 200, ours: true, location: None, server: None });
+            return Ok(PreflightReply {
+                status: 200,
+                ours: true,
+                location: None,
+                server: None,
+                challenges: Vec::new(),
+            });
         }
+        let target = preflight::target(&self.authority, token, self.absolute);
+        let seen = self.ask(
+            &mut stream,
+            token,
+            &preflight::request(&self.authority, &target, ""),
+            deadline,
+            requests,
+        )?;
+        let proof = self.user.as_ref().and_then(|user| Some((user, login::proof(user, &seen, &target)?)));
+        let Some((user, proof)) = proof else { return Ok(seen) };
+        let request = preflight::request(&self.authority, &target, &proof);
+        let again = self.ask(&mut self.connect(patience)?, token, &request, deadline, requests)?;
+        if again.status == seen.status { Err(ProbeError::UserRefused(user.name.clone())) } else { Ok(again) }
+    }
+
+    /// Sends a request, and reads the reply.
+    fn ask(
+        &self,
+        stream: &mut TcpStream,
+        token: &str,
+        request: &[u8],
+        deadline: Instant,
+        requests: &mut u64,
+    ) -> Result<PreflightReply, ProbeError> {
         let left = || deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-        let request = preflight::request(&self.authority, token, self.absolute);
-        let sent = stream.set_write_timeout(Some(left())).and_then(|()| stream.write_all(&request));
+        let sent = stream.set_write_timeout(Some(left())).and_then(|()| stream.write_all(request));
         *requests += 1;
         sent.map_err(|_| ProbeError::Closed)?;
         let (mut data, mut part, mut seen) = (Vec::new(), [0; 4096], None);
@@ -214,6 +262,8 @@ mod tests {
             connects_only: false,
             tls: None,
             http2: false,
+            socks: false,
+            user: None,
         }
     }
 

@@ -222,7 +222,7 @@ fn a_look_before_the_test_is_answered_and_not_counted() {
     config.profiles[0].think = Some(Distr::Const(3.0));
     let bench = Bench::new(config);
     let before = bench.block();
-    let request = polygraph_wire::preflight::request("www:80", "12ab", false);
+    let request = polygraph_wire::preflight::request("www:80", "/polygraph-preflight/12ab", "");
     // Servers that think do not think about this.
     let reply = bench.ask(request);
     let seen = polygraph_wire::preflight::read(reply.as_bytes(), "12ab").unwrap().unwrap();

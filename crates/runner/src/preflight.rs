@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use polygraph_dns::{DomainName, Query, QueryType};
-use polygraph_engine::preflight::{Probe, ProbeError, ProbeTls, Responder};
+use polygraph_engine::preflight::{Probe, ProbeError, ProbeTls, ProbeUser, Responder};
 use polygraph_plan::Test;
 use polygraph_robot::{Profile, Server};
 use polygraph_wire::preflight::PreflightReply;
@@ -101,7 +101,8 @@ fn judge(
             Ok(())
         }
         Ok(seen) => Err(case.missing_server(&seen).unwrap_or_else(|| case.failure(&case.status(&seen)))),
-        Err(trouble) if trouble.is_absence() => {
+        // Robots of the test have wrong credentials, so the device is not to blame.
+        Err(trouble) if trouble.is_absence() || matches!(trouble, ProbeError::UserRefused(_)) => {
             Err(Failure::setup(anyhow::anyhow!("{}", case.trouble(&trouble))))
         }
         Err(trouble) => Err(case.failure(&case.trouble(&trouble))),
@@ -120,7 +121,8 @@ fn routes(test: &Test, check: &PreflightCheck<'_>) -> Result<Vec<ProbeRoute>, Fa
         };
         for mut route in routes_of(profile, server, check)? {
             route.probe.connects_only |= servers_use_tls;
-            if routes.len() < MAX_PLACES && known.insert((route.probe.to, route.probe.authority.clone())) {
+            let key = (route.probe.to, route.probe.authority.clone(), route.probe.user.clone());
+            if routes.len() < MAX_PLACES && known.insert(key) {
                 routes.push(route);
             }
         }
@@ -134,6 +136,11 @@ fn routes_of(
     server: &Server,
     check: &PreflightCheck<'_>,
 ) -> Result<Vec<ProbeRoute>, Failure> {
+    // One user suffices to find out whether the device knows the users of the test.
+    let user = profile.credentials.first().map(|user| {
+        let (name, password) = user.split_once(':').unwrap_or((user, ""));
+        ProbeUser { name: name.to_owned(), password: password.to_owned() }
+    });
     let route = |to: SocketAddr, target| ProbeRoute {
         probe: Probe {
             to,
@@ -146,6 +153,8 @@ fn routes_of(
                 && !profile.speaks_http3()
                 && !server.tls
                 && !profile.secure_proxies.contains(&to),
+            socks: target == ProbeTarget::SocksProxy,
+            user: user.clone().filter(|_| target != ProbeTarget::Origin),
         },
         target,
         credentials: !profile.credentials.is_empty(),

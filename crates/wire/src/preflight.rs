@@ -10,15 +10,22 @@ use crate::head::parse_reply;
 pub const PATH: &str = "/polygraph-preflight/";
 /// The field of replies that repeats the token.
 pub const FIELD: &str = "X-Polygraph-Preflight";
+/// The method of preflight requests.
+pub const METHOD: &str = "GET";
 /// The largest length of a token in bytes.
 pub const MAX_TOKEN: usize = 32;
 
-/// A preflight request. With `absolute` it has an absolute URL, as proxies need.
-pub fn request(authority: &str, token: &str, absolute: bool) -> Vec<u8> {
+/// The target of a preflight request. With `absolute` it is an absolute URL, as proxies need.
+pub fn target(authority: &str, token: &str, absolute: bool) -> String {
     let before = if absolute { format!("http://{authority}") } else { String::new() };
+    format!("{before}{PATH}{token}")
+}
+
+/// A preflight request for a [`target`]. `proof` is empty, or a field line that proves who asks.
+pub fn request(authority: &str, target: &str, proof: &str) -> Vec<u8> {
     format!(
-        "GET {before}{PATH}{token} HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: polygraph-preflight\r\nAccept: */*\r\n\
-         Cache-Control: no-cache\r\nConnection: close\r\n\r\n"
+        "{METHOD} {target} HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: polygraph-preflight\r\nAccept: */*\r\n\
+         Cache-Control: no-cache\r\n{proof}Connection: close\r\n\r\n"
     )
     .into_bytes()
 }
@@ -61,6 +68,8 @@ pub struct PreflightReply {
     pub location: Option<String>,
     /// The value of `Server`.
     pub server: Option<String>,
+    /// The fields with challenges, if the status is 401 or 407.
+    pub challenges: Vec<String>,
 }
 
 /// Reads the start of a reply; `Ok(None)` if the head is not complete.
@@ -79,7 +88,14 @@ pub fn read(data: &[u8], token: &str) -> Result<Option<PreflightReply>, crate::H
         // reply counts.
         let in_body = head.status == 200
             && data.get(head.len..).is_some_and(|body| body.trim_ascii() == token.as_bytes());
+        let asks = match head.status {
+            401 => "WWW-Authenticate",
+            407 => "Proxy-Authenticate",
+            _ => "",
+        };
+        let challenges = head.headers.iter().filter(|field| field.name.eq_ignore_ascii_case(asks));
         PreflightReply {
+            challenges: challenges.map(|field| String::from_utf8_lossy(field.value).into_owned()).collect(),
             status: head.status,
             ours: value(FIELD).is_some_and(has) || in_body,
             location: value("Location").map(text),
@@ -95,7 +111,7 @@ mod tests {
     #[test]
     fn there_and_back() {
         for absolute in [true, false] {
-            let request = request("10.0.0.1:80", "12ab", absolute);
+            let request = request("10.0.0.1:80", &target("10.0.0.1:80", "12ab", absolute), "");
             assert_eq!(token(&request), Some("12ab"));
         }
         let seen = read(&reply("12ab"), "12ab").unwrap().unwrap();
@@ -123,6 +139,8 @@ mod tests {
         ] {
             assert_eq!(token(line.as_bytes()), None, "{line}");
         }
+        let asking = b"HTTP/1.1 407 No\r\nProxy-Authenticate: NTLM\r\nproxy-authenticate: Basic realm=\"x\"\r\nWWW-Authenticate: Basic\r\n\r\n";
+        assert_eq!(read(asking, "12ab").unwrap().unwrap().challenges, ["NTLM", "Basic realm=\"x\""]);
         let page = b"HTTP/1.1 403 Forbidden\r\nContent-Type: text/html\r\n\r\n12ab\n";
         assert!(!read(page, "12ab").unwrap().unwrap().ours);
         let redirect = b"HTTP/1.1 302 Found\r\nLocation: https://login/\r\nServer: portal\r\n\r\n";

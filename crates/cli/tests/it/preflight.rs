@@ -4,6 +4,7 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
+use crate::peers::wait_for_listener;
 use crate::sandbox::{Done, Sandbox, free_port};
 
 /// Somebody who reads a request and answers with this, whatever it is; `None`: never.
@@ -180,4 +181,44 @@ fn peers_that_do_not_speak_what_robots_speak() {
     let port = free_port();
     let done = sandbox.polygraph(&format!("run --socks_proxy 127.0.0.1:{port} --goal 100s"));
     refused(&sandbox, &done, 3, &["nothing listens at 127.0.0.1", "is the SOCKS proxy running"]);
+}
+
+#[test]
+fn users_that_the_proxy_refuses_stop_the_test() {
+    for scheme in ["basic", "digest", "digest-sha256"] {
+        let sandbox = Sandbox::new();
+        let mut proxy =
+            sandbox.start(&format!("proxy --listen 127.0.0.1:0 --auth {scheme} --user joe:secret"));
+        let port = proxy.port("proxy at");
+        let words = "--req_rate 50/sec --xact_think none --goal 1s --cool_phase none --predict no";
+        let run = |user: &str| {
+            sandbox.polygraph(&format!("run --proxy 127.0.0.1:{port} --credentials {user} {words}"))
+        };
+        let wrong = run("joe:wrong");
+        refused(
+            &sandbox,
+            &wrong,
+            3,
+            &[&format!("127.0.0.1:{port} refuses the user joe: name or password wrong")],
+        );
+        // Those that it knows are served, and so is the check.
+        let right = run("joe:secret");
+        assert!(right.out.contains("errors         0 of"), "{scheme}: {right:?}");
+    }
+}
+
+#[test]
+fn users_that_the_socks_proxy_refuses_stop_the_test() {
+    let sandbox = Sandbox::new();
+    let port = free_port();
+    let _socks = sandbox.start_program("microsocks", &format!("-i 127.0.0.1 -p {port} -u joe -P secret"));
+    wait_for_listener(port);
+    let words = "--no_proxy --req_rate 50/sec --xact_think none --goal 1s --cool_phase none --predict no";
+    let run = |user: &str| {
+        sandbox.polygraph(&format!("run --socks_proxy 127.0.0.1:{port} --credentials {user} {words}"))
+    };
+    let wrong = run("joe:wrong");
+    refused(&sandbox, &wrong, 3, &["the SOCKS proxy at", "refuses the user joe: name or password wrong"]);
+    let right = run("joe:secret");
+    assert!(right.out.contains("errors         0 of"), "{right:?}");
 }

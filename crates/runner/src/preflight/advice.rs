@@ -122,6 +122,10 @@ impl ProbeCase<'_> {
                  http2=on`, if `polygraph devices` lists that), or let robots speak another --http_version",
                 what_it_is_instead(data)
             ),
+            ProbeError::UserRefused(name) => format!(
+                "{who} refuses the user {name}: name or password wrong. Give robots users that it knows (--credentials, or `credentials` \
+                 in a workload file; `polygraph accounts FILE` lists them for the device), or skip this check with --preflight no"
+            ),
             ProbeError::Tls(failure) => {
                 let class = failure.kind.class();
                 format!(
@@ -237,6 +241,8 @@ mod tests {
             connects_only: false,
             tls: None,
             http2: false,
+            socks: false,
+            user: None,
         };
         let case = ProbeCase {
             target: ProbeTarget::Proxy,
@@ -249,6 +255,7 @@ mod tests {
             ours: false,
             location: Some("https://login/".into()),
             server: None,
+            challenges: Vec::new(),
         };
         for (status, text) in [
             (302, "https://login/"),
@@ -270,6 +277,7 @@ mod tests {
             (ProbeError::NotHttp(b"SSH-2.0".to_vec()), "SSH server"),
             (ProbeError::NotHttp(vec![0x15, 3, 1, 0]), "TLS"),
             (ProbeError::NotHttp(b"220 mail".to_vec()), "220 mail"),
+            (ProbeError::UserRefused("joe".into()), "refuses the user joe: name or password wrong"),
             (ProbeError::NotHttp2(b"HTTP/1.1 400 Bad Request".to_vec()), ", but HTTP/1. Turn HTTP/2 on"),
             (
                 ProbeError::Tls(TlsFailure::new(FailureKind::WrongName, "not for x")),
