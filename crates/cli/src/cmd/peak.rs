@@ -16,8 +16,8 @@ use polygraph_runner::peak::{
     shown, status_of, step_line,
 };
 use polygraph_runner::prediction::PredictionModel;
-use polygraph_runner::result::result_directory;
-use polygraph_runner::{Failure, write_file};
+use polygraph_runner::result::{check_empty, result_directory};
+use polygraph_runner::{Failure, make_directory, write_file};
 use polygraph_traffic::Distr;
 use serde_json::json;
 
@@ -50,6 +50,9 @@ pub struct Args {
     /// Resume the search in this directory after its last complete run
     #[arg(long, value_name = "DIR", exclusive = true)]
     resume: Option<PathBuf>,
+    /// Directory of the search, which must be new or empty. Default: a new directory in --runs
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
     #[command(flatten)]
     search: SearchOptions,
     #[command(flatten)]
@@ -177,7 +180,14 @@ impl PeakSearch {
         }
         let label = &run.bench.common.label;
         let label = if label.is_empty() { "peak" } else { label };
-        let directory = result_directory(&run.bench.runs, label)?;
+        let directory = match &args.out {
+            Some(directory) => {
+                check_empty(directory)?;
+                make_directory(directory)?;
+                directory.clone()
+            }
+            None => result_directory(&run.bench.runs, label)?,
+        };
         let state = SearchState {
             version: polygraph_stats::version().to_owned(),
             begin_s: Timestamp::now().as_second(),

@@ -112,7 +112,7 @@ fn runs_are_made_long_enough_and_a_peak_beyond_the_most_is_not_found() {
         let sandbox = Sandbox::new();
         let done = sandbox.polygraph(
             "peak --device builtin --from 50/sec --most 50/sec --goal 2s --confirm 0 --max_runs 9 --xact_think 20ms \
-             --rep_sz 2KB --cool_phase none --loops 1 --max_rptm none",
+             --out runs/mine --rep_sz 2KB --cool_phase none --loops 1 --max_rptm none",
         );
         (sandbox, done)
     };
@@ -121,7 +121,7 @@ fn runs_are_made_long_enough_and_a_peak_beyond_the_most_is_not_found() {
         .find(|(_, done)| !bench_was_limit(done))
         .expect("a search on a machine that is not too busy");
     assert!(done.err.contains("--goal is too short") && done.err.contains("continues for 4 s"), "{done:?}");
-    let directory = directory(&sandbox);
+    let directory = sandbox.path().join("runs/mine");
     let state: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(directory.join("peak.json")).unwrap()).unwrap();
     for run in state["steps"].as_array().unwrap() {
@@ -152,6 +152,7 @@ fn searches_that_make_no_sense_are_refused() {
         ("peak --device builtin --precision 90p", "is not a precision"),
         ("peak --device builtin --max_rptm fast", "--max_rptm"),
         ("peak --resume w.pg --from 5/sec", "cannot be used with"),
+        ("peak --device builtin --from 50/sec --out .", "the directory is not empty"),
     ] {
         let done = sandbox.polygraph(words);
         assert_eq!(done.code(), Some(2), "{words}: {done:?}");
