@@ -12,7 +12,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use polygraph_device::{Device, Params};
 use polygraph_engine::signals::StopPoller;
+use polygraph_report::run_dir::MANIFEST;
 use polygraph_report::text;
+use serde_json::Value;
 
 use crate::entry::AttemptStatus;
 use crate::figures::MainFigures;
@@ -263,6 +265,7 @@ impl<'a> Series<'a> {
         let seconds = self.plan.workload.duration_s;
         let Some(ran) = self.child(&label, &place, words, seconds, &lead)? else { return Ok(false) };
         let (status, mut reason) = self.judge(&ran);
+        self.describe_device(&ran)?;
         let session = self.session.as_ref();
         let cpu_s = session.and_then(DeviceSession::cpu_s).zip(before).map(|(after, before)| after - before);
         let fell = session.is_some_and(|session| !session.is_up());
@@ -397,6 +400,18 @@ impl<'a> Series<'a> {
             ChildOutcome::Stopped => Ok(None),
             ChildOutcome::Refused(problem) => Err(SeriesError::Step(problem)),
         }
+    }
+
+    /// Adds the device to the manifest of a run, which knows only its address.
+    fn describe_device(&self, ran: &child::CompletedRun) -> Result<(), SeriesError> {
+        let Some(device) = self.session.as_ref().and_then(DeviceSession::manifest) else { return Ok(()) };
+        let path = ran.directory.join(MANIFEST);
+        let add = || -> std::io::Result<()> {
+            let mut manifest: Value = serde_json::from_slice(&std::fs::read(&path)?)?;
+            manifest["device"] = device;
+            std::fs::write(&path, serde_json::to_string_pretty(&manifest)? + "\n")
+        };
+        add().map_err(SeriesError::io(format!("add the device to {}", path.display())))
     }
 
     fn judge(&self, ran: &child::CompletedRun) -> (AttemptStatus, String) {

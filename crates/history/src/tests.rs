@@ -133,6 +133,19 @@ fn runs_that_change_vanish_or_break_are_noticed() {
     assert!(all[1].reason.contains("not a polygraph log"), "{}", all[1].reason);
 }
 
+#[test]
+fn the_logs_of_a_device_are_not_those_of_a_run() {
+    let directory = runs();
+    let path = directory.path();
+    fs::create_dir(path.join("device")).unwrap();
+    fs::write(path.join("device/access.log"), "GET / 200").unwrap();
+    assert_eq!(listed(&refreshed(path)), ["a", "b"]);
+    // A user may give a result directory this name.
+    fs::remove_dir_all(path.join("device")).unwrap();
+    fs::rename(path.join("b"), path.join("device")).unwrap();
+    assert_eq!(listed(&refreshed(path)), ["a", "device"]);
+}
+
 /// Writes the file of a search, and its runs `step-1` (50/s) and `step-2` (100/s).
 fn write_search(directory: &Path, status: &str, peak_run: Option<&str>) {
     write_run(&directory.join("step-1"), 50, Some(EndReason::Finished));

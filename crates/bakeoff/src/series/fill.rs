@@ -134,6 +134,7 @@ impl Series<'_> {
         let place = self.directory.join(&device.name).join("fill");
         let seconds = part as f64 / LEAST_SPEED;
         let Some(ran) = self.child("fill", &place, words, seconds, &lead)? else { return Ok(None) };
+        self.describe_device(&ran)?;
         let facts =
             ran.facts.map_err(|problem| SeriesError::Step(format!("{}: filling: {problem}", device.name)))?;
         let total = facts.client.as_ref().and_then(|side| side.total.as_ref());

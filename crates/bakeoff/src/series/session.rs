@@ -5,6 +5,7 @@ use std::path::Path;
 
 use polygraph_device::{DeviceRole, Params, RunningDevice, resolve_port};
 use polygraph_report::text;
+use serde_json::{Value, json};
 
 use super::FindDevice;
 use crate::plan::{BakeoffPlan, Contestant, DeviceLocation};
@@ -159,6 +160,18 @@ impl DeviceSession {
             Kind::Elsewhere { address, .. } => facts.push(fact("address", address.clone())),
         }
         facts
+    }
+
+    /// The device as the manifest of a run describes it, if it was started here.
+    pub fn manifest(&self) -> Option<Value> {
+        let Kind::Here { running, role, .. } = &self.kind else { return None };
+        Some(json!({
+            "name": running.name(),
+            "version": running.version(),
+            "role": role.word(),
+            "address": running.address().to_string(),
+            "command": running.command(),
+        }))
     }
 
     /// Checks of the device before its runs.

@@ -113,6 +113,15 @@ fn a_miniature_that_is_killed_goes_on() {
     assert!(report.contains("Figure 3.1. Popularity of objects by rank"), "popularity");
     assert!(report.contains("<p>And proud of it.</p>") && report.contains("$120"), "comments and prices");
 
+    // Its runs are listed, with the device that the series started, and the files of the device are not.
+    let listed = sandbox.polygraph("runs runs/bakeoff/mini/small");
+    for end in &ends {
+        let name = end["run"].as_str().unwrap().rsplit('/').next().unwrap();
+        let line = listed.out.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+        assert!(line.contains(" builtin "), "{name}: {listed:?}");
+    }
+    assert!(!listed.out.contains("UNREADABLE"), "{listed:?}");
+
     let again = sandbox.polygraph("bakeoff mini.toml");
     assert!(again.code() == Some(0) && again.err.contains("0 steps to go"), "{again:?}");
     assert_eq!(events(&sandbox, "end"), ends, "there is nothing left to do");
