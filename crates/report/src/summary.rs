@@ -3,13 +3,17 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::facts::RunFacts;
-use polygraph_stats::{Block, HttpVersion};
+use crate::facts::{ErrorExample, RunFacts};
+use polygraph_stats::evidence::fact;
+use polygraph_stats::{Block, ErrorKind, HttpVersion};
 
 use crate::figures::tls::version_name;
 use crate::figures::{percent, value};
 use crate::text::{duration, ms, number, times};
 use crate::{correctness, misses};
+
+/// The setting of robots with TLS that says whether they check certificates, `yes` or `no`.
+pub const CHECKS_CERTIFICATES: &str = "checks certificates";
 
 /// The summary: verdict with reasons, load, response time, hit ratio, errors, and paths. `places` has names with paths,
 /// for example `("report", path)`.
@@ -44,7 +48,8 @@ pub fn summary_text(facts: &RunFacts, places: &[(&str, &Path)]) -> String {
                 ms(figure("resp_tm_p99"))
             ),
         );
-        if let Some(text) = protocols(&headline.scope.block) {
+        let robots = facts.client.as_ref().map(|side| side.header().settings.as_slice());
+        if let Some(text) = protocols(&headline.scope.block, robots.and_then(unchecked)) {
             row("protocols", text);
         }
         if facts.client.is_some() {
@@ -83,7 +88,12 @@ pub fn summary_text(facts: &RunFacts, places: &[(&str, &Path)]) -> String {
             .iter()
             .filter(|(kind, _)| kind.fails())
             .max_by_key(|(_, count)| *count)
-            .map_or_else(String::new, |(kind, count)| format!("; {}: {}", times(count), kind.text()));
+            .map_or_else(String::new, |(kind, count)| {
+                let status = Some(kind).filter(|kind| *kind == ErrorKind::BadStatus);
+                let examples = &facts.main_side().samples;
+                let status = status.and_then(|_| usual_status(&headline.scope.block, examples, count));
+                format!("; {}: {}{}", times(count), kind.text(), status.unwrap_or_default())
+            });
         let (count, percent) = (fixed("err_cnt", 0), fixed("err_pct", 2));
         row("errors", format!("{count} of {ended} transactions, {percent} %{most}"));
     }
@@ -101,9 +111,38 @@ pub fn summary_text(facts: &RunFacts, places: &[(&str, &Path)]) -> String {
     out
 }
 
+/// The status of most replies with an unexpected one, if examples name it.
+fn usual_status(block: &Block, examples: &[ErrorExample], errors: u64) -> Option<String> {
+    let seen = |example: &ErrorExample| {
+        let (_, seen) = example.facts.iter().find(|(name, _)| name == fact::SEEN)?;
+        seen.strip_prefix("status ")?.parse::<u16>().ok()
+    };
+    let statuses = examples.iter().filter(|example| example.kind == ErrorKind::BadStatus).filter_map(seen);
+    let replies = |status: u16| block.other_replies.get(status).map_or(0, |replies| replies.size.count());
+    let most = statuses.max_by_key(|status| replies(*status))?;
+    let of_all = if replies(most) >= errors { "" } else { "most often " };
+    Some(format!(", {of_all}{most}"))
+}
+
+/// What to say about the certificates of peers if not all robots that use TLS check them.
+fn unchecked(settings: &[(String, String)]) -> Option<&'static str> {
+    let checks: Vec<bool> = settings
+        .iter()
+        .filter(|(name, _)| {
+            name == CHECKS_CERTIFICATES || name.ends_with(&format!(": {CHECKS_CERTIFICATES}"))
+        })
+        .map(|(_, value)| value == "yes")
+        .collect();
+    match (checks.contains(&true), checks.contains(&false)) {
+        (_, false) => None,
+        (false, true) => Some("certificates not checked"),
+        (true, true) => Some("certificates not checked by all robots"),
+    }
+}
+
 /// The protocols of the transactions, if some use TLS or a version of HTTP from 2 on: shares of versions of HTTP in transactions, and
-/// of versions of TLS in handshakes.
-fn protocols(block: &Block) -> Option<String> {
+/// of versions of TLS in handshakes. `unchecked` is a remark about certificates.
+fn protocols(block: &Block, unchecked: Option<&str>) -> Option<String> {
     let tls = &block.tls;
     let counts = HttpVersion::ALL.map(|version| (version, block.versions[version as usize].size.count()));
     let is_new = counts.iter().any(|(version, count)| version.is_multiplexed() && *count > 0);
@@ -128,6 +167,9 @@ fn protocols(block: &Block) -> Option<String> {
         // The connections are older than the phase.
         parts.push(format!("TLS {}, no handshake", share(encrypted, all)));
     }
+    if tls.handshakes() > 0 || encrypted > 0 {
+        parts.extend(unchecked.map(str::to_owned));
+    }
     Some(parts.join("; "))
 }
 
@@ -145,17 +187,61 @@ mod tests {
     }
 
     #[test]
+    fn robots_that_check_no_certificates_are_told() {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        for (settings, said) in [
+            (&[][..], None),
+            (&[("checks certificates", "yes")], None),
+            (&[("checks certificates", "no")], Some("certificates not checked")),
+            (
+                &[("A: checks certificates", "yes"), ("B: checks certificates", "no")],
+                Some("certificates not checked by all robots"),
+            ),
+        ] {
+            let all: Vec<(String, String)> = settings.iter().map(owned).collect();
+            assert_eq!(unchecked(&all), said, "{settings:?}");
+        }
+    }
+
+    #[test]
+    fn the_status_of_most_replies_is_named() {
+        let mut block = Block::default();
+        (0..5).for_each(|_| block.fail(503, 1, 1, false));
+        (0..9).for_each(|_| block.fail(403, 1, 1, false));
+        block.fail(404, 1, 1, false);
+        let example = |kind, seen: &str| ErrorExample {
+            at_s: 1.0,
+            kind,
+            detail: String::new(),
+            facts: vec![(fact::SEEN.to_owned(), seen.to_owned())],
+        };
+        let denied = example(ErrorKind::DeniedAnonymous, "status 403");
+        let (usual, rare) =
+            (example(ErrorKind::BadStatus, "status 503"), example(ErrorKind::BadStatus, "status 404"));
+        let examples = [denied.clone(), rare, usual.clone()];
+        assert_eq!(usual_status(&block, &examples, 6).as_deref(), Some(", most often 503"));
+        assert_eq!(usual_status(&block, &[denied.clone(), usual], 5).as_deref(), Some(", 503"));
+        assert_eq!(usual_status(&block, &[denied], 5), None);
+    }
+
+    #[test]
     fn protocols_are_named_where_they_are_not_plain_http_1() {
-        assert_eq!(protocols(&phase(HttpVersion::Http11, 200, 0)), None);
-        assert_eq!(protocols(&phase(HttpVersion::Http2, 200, 0)).as_deref(), Some("HTTP/2 100.0 %"));
+        assert_eq!(protocols(&phase(HttpVersion::Http11, 200, 0), None), None);
+        let unchecked = Some("certificates not checked");
+        // Without TLS, there are no certificates.
+        let plain = phase(HttpVersion::Http2, 200, 0);
+        assert_eq!(protocols(&plain, unchecked).as_deref(), Some("HTTP/2 100.0 %"));
         let kept = phase(HttpVersion::Http11, 200, 150);
-        assert_eq!(protocols(&kept).as_deref(), Some("HTTP/1.1 100.0 %; TLS 75.0 %, no handshake"));
+        assert_eq!(
+            protocols(&kept, unchecked).as_deref(),
+            Some("HTTP/1.1 100.0 %; TLS 75.0 %, no handshake; certificates not checked")
+        );
         let mut resumed = phase(HttpVersion::Http2, 200, 200);
         resumed.tls.versions.add(Version::Tls13.code(), 40);
         resumed.tls.full_us.record_n(900, 30);
         resumed.tls.resumed_us.record_n(300, 10);
         assert_eq!(
-            protocols(&resumed).as_deref(),
+            protocols(&resumed, None).as_deref(),
             Some("HTTP/2 100.0 %; TLSv1.3 100.0 %, 40 handshakes, 25.0 % resumed")
         );
     }

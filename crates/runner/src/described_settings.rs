@@ -7,6 +7,7 @@ use polygraph_link::{Nanos, SECOND};
 use polygraph_origin::ServerProfile;
 use polygraph_plan::Test;
 use polygraph_plan::offered::offered_dhr;
+use polygraph_report::summary::CHECKS_CERTIFICATES;
 use polygraph_robot::{Load, Profile, Rules};
 use polygraph_stats::HttpVersion;
 use polygraph_traffic::{Content, Distr, PopModel, Popularity, Selector};
@@ -115,6 +116,8 @@ fn of_profile(profile: &Profile) -> DescribedSettings {
     more(profile.unique_urls, "unique URLs", "yes".into());
     more(profile.follow_alt_svc, "Alt-Svc followed", "yes".into());
     more(!profile.credentials.is_empty(), "users", profile.credentials.len().to_string());
+    let checks = profile.tls.items().iter().all(|tls| tls.verify);
+    more(!profile.tls.is_empty(), CHECKS_CERTIFICATES, if checks { "yes" } else { "no" }.into());
     if let Some(dns) = &profile.dns {
         more(true, "name servers", few(&dns.servers));
     }
