@@ -83,9 +83,9 @@ impl FleetRun {
             fleet.bus.put_file(&bucket, &file.path.to_string(), &file.source).await?;
         }
         watch(FleetEvent::Step(format!(
-            "{} files shipped to {} agents",
-            self.files.len(),
-            self.members.len()
+            "{} shipped to {}",
+            counted(self.files.len(), "file"),
+            counted(self.members.len(), "agent")
         )));
         let parts = self
             .members
@@ -139,8 +139,8 @@ impl FleetRun {
         self.start_side(fleet, Side::Server, start_unix_ns).await?;
         self.wait_until_listening(fleet, latest).await?;
         watch(FleetEvent::Step(format!(
-            "servers of {} agents listen after {:.1} s",
-            self.with_side(Side::Server).count(),
+            "servers of {} listen after {:.1} s",
+            counted(self.with_side(Side::Server).count(), "agent"),
             begin.elapsed().as_secs_f64()
         )));
         self.start_side(fleet, Side::Client, start_unix_ns).await?;
@@ -148,8 +148,8 @@ impl FleetRun {
             return too_late(self.start_in, "clients were started");
         }
         watch(FleetEvent::Step(format!(
-            "clients of {} agents started; all begin in {:.1} s",
-            self.with_side(Side::Client).count(),
+            "clients of {} started; all begin in {:.1} s",
+            counted(self.with_side(Side::Client).count(), "agent"),
             self.start_in.saturating_sub(begin.elapsed()).as_secs_f64()
         )));
         Ok(start_unix_ns)
@@ -220,4 +220,9 @@ fn check_all(answers: Vec<(AgentName, Result<Answer>)>) -> Result<()> {
         }
     }
     if problems.is_empty() { Ok(()) } else { Err(FleetError::Unfit(problems)) }
+}
+
+/// A number of things; `name` is that of one.
+fn counted(count: usize, name: &str) -> String {
+    format!("{count} {name}{}", if count == 1 { "" } else { "s" })
 }
