@@ -153,11 +153,7 @@ pub fn record_outcome(
         if sent.cookies > 0 {
             block.cookies.sent.record(sent.cookies);
         }
-        // A robot that validates sets a flag in its mark, so this validation is one of the device.
-        let by_device = request.if_modified_since.is_some()
-            && request.marks.xact.is_some_and(|xact| xact.flags & 1 == 0)
-            && !sent.is_cut;
-        if by_device {
+        if request.is_validation_by_device() && !sent.is_cut {
             let useless = sent.status == 304;
             let seen = if useless { &mut block.validations.useless } else { &mut block.validations.useful };
             seen.record(rptm_us, sent.size);

@@ -186,7 +186,7 @@ impl ReplyWriter<'_> {
         self.general(&mut head);
         head.text(Field::ContentLength, b"0");
         self.contents(&mut head, None);
-        self.marks(&mut head);
+        self.marks(&mut head, false);
         head.end();
         Reply::new(status, Body::empty())
     }
@@ -241,7 +241,7 @@ impl ReplyWriter<'_> {
         head.add(Field::ContentLength, |out| decimal::write(out, page.len() as u64));
         head.text(Field::ContentType, b"text/html");
         self.contents(&mut head, None);
-        self.marks(&mut head);
+        self.marks(&mut head, false);
         head.end();
         Reply::new(
             302,
@@ -252,7 +252,8 @@ impl ReplyWriter<'_> {
     fn not_modified(&self, subject: &Subject<'_>, rng: &mut Stream, out: &mut Vec<u8>) -> Reply {
         let mut head = ReplyHead::new(out, self.identity.minor_version, b"304 Not Modified");
         self.freshness(&mut head, subject, rng);
-        self.marks(&mut head);
+        // A robot that reloads wants to know that the reply is not what the device had.
+        self.marks(&mut head, self.request.is_validation_by_device() && !self.request.reload);
         head.end();
         Reply::new(304, Body::empty())
     }
@@ -277,7 +278,7 @@ impl ReplyWriter<'_> {
         }
         encoding(&mut head, coding);
         self.contents(&mut head, subject.size);
-        self.marks(&mut head);
+        self.marks(&mut head, false);
         self.finish(200, head, body, cookies, rng)
     }
 
@@ -298,7 +299,7 @@ impl ReplyWriter<'_> {
             head.add(Field::ContentRange, |out| ContentRange::Unsatisfied(size).write(out));
             head.text(Field::ContentLength, b"0");
             self.contents(&mut head, subject.size);
-            self.marks(&mut head);
+            self.marks(&mut head, false);
             head.end();
             return Reply::new(416, Body::empty());
         }
@@ -332,7 +333,7 @@ impl ReplyWriter<'_> {
         };
         encoding(&mut head, coding);
         self.contents(&mut head, subject.size);
-        self.marks(&mut head);
+        self.marks(&mut head, false);
         self.finish(206, head, body, cookies, rng)
     }
 
@@ -437,10 +438,12 @@ impl ReplyWriter<'_> {
         head.add(Field::XContents, |out| mark.write(out));
     }
 
-    /// Writes the header fields of the benchmark.
-    fn marks(&self, head: &mut ReplyHead<'_>) {
+    /// Writes the header fields of the benchmark. `confirms_copy` says that the reply confirms a copy that the device has.
+    fn marks(&self, head: &mut ReplyHead<'_>, confirms_copy: bool) {
         head.line(Field::XTarget, &self.identity.target);
-        if let Some(xact) = self.request.marks.xact {
+        // A stored reply takes over the fields of the 304 that confirms it (RFC 9111, section 4.3.4). Without this one, it still shows for
+        // which request it was made: a confirmed copy is a hit, whether a cache follows that rule or not.
+        if let Some(xact) = self.request.marks.xact.filter(|_| !confirms_copy) {
             let mark = XactMark { group: self.config.group, id: xact.id.mutant(), flags: 0 };
             head.add(Field::XXact, |out| mark.write(out));
         }

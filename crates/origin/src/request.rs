@@ -126,6 +126,11 @@ impl Request {
         self.head_size as u64 + self.upload.as_ref().map_or(0, |upload| upload.received())
     }
 
+    /// Whether a device validates its own copy: a robot that validates sets a flag in its mark.
+    pub fn is_validation_by_device(&self) -> bool {
+        self.if_modified_since.is_some() && self.marks.xact.is_some_and(|xact| xact.flags & 1 == 0)
+    }
+
     /// Why its complete body is not the one that the client sent; `None` if it is, or if nothing tells.
     pub fn altered_body(&mut self) -> Option<String> {
         match (&mut self.upload, self.marks.upload) {

@@ -125,7 +125,8 @@ fn classic_replies_are_what_they_always_were() {
         )),
         "{reply}"
     );
-    let reply = bench.ask(get("If-Modified-Since: Wed, 18 Feb 1998 17:53:58 GMT\r\n"));
+    let validation = get("If-Modified-Since: Wed, 18 Feb 1998 17:53:58 GMT\r\n").replace(" 0\r\n", " 1\r\n");
+    let reply = bench.ask(validation);
     assert_eq!(reply, format!("HTTP/1.1 304 Not Modified\r\n{cachable}{times}{marks}"));
     let reply = bench.ask(get("If-Modified-Since: Wed, 18 Feb 1998 17:53:57 GMT\r\n"));
     assert!(reply.starts_with("HTTP/1.1 200 OK\r\n"));
@@ -403,6 +404,26 @@ fn validations_by_the_device_are_told_apart() {
     bench.assert_classes(&[(Class::Ims200, 2), (Class::Ims304, 3)]);
     let validations = bench.block().validations;
     assert_eq!((validations.useless.size.count(), validations.useful.size.count()), (2, 1));
+}
+
+/// A cache that follows RFC 9111, section 4.3.4, would store the mark of the confirmation, and the copy would look like a miss.
+#[test]
+fn a_confirmed_copy_keeps_its_mark() {
+    let bench = Bench::new(persistent(classic(10.0)));
+    let since =
+        |year: u32, more: &str| get(&format!("If-Modified-Since: Wed, 18 Feb {year} 17:53:58 GMT\r\n{more}"));
+    let by_robot = |request: String| request.replace(" 0\r\n", " 1\r\n");
+    for (request, status, marked) in [
+        (since(1998, ""), "304", false),
+        (by_robot(since(1998, "")), "304", true),
+        (since(1998, "Cache-Control: no-cache\r\n"), "304", true),
+        (since(1997, ""), "200", true),
+    ] {
+        let reply = bench.ask(&request);
+        assert_eq!(reply.split(' ').nth(1), Some(status), "{request}");
+        assert_eq!(field(&reply, "X-Xact").is_some(), marked, "{request}{reply}");
+        assert!(field(&reply, "X-Target").is_some());
+    }
 }
 
 #[test]
