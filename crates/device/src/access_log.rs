@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead};
 
+use polygraph_wire::preflight;
 use serde::Deserialize;
 
 /// How to read the access log of a device: lines of columns that are separated by blanks.
@@ -34,8 +35,8 @@ pub struct LogFormat {
     pub plain: Option<PlainRequests>,
 }
 
-/// How to recognise plain requests: GET requests without conditions and without `no-cache`. Only these count in the
-/// hit ratios of a benchmark.
+/// How to recognise plain requests: GET requests without conditions, ranges and `no-cache`. Only these count in the hit ratios of
+/// a benchmark.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlainRequests {
@@ -119,7 +120,8 @@ impl LogFormat {
         self.count_after(0, log)
     }
 
-    /// Counts the lines of a log after the first `overlooked` requests.
+    /// Counts the lines of a log without preflight requests, which are known by their URL, and after the first `overlooked`
+    /// requests, to which those belong.
     ///
     /// # Errors
     /// As [`LogFormat::count`].
@@ -130,6 +132,11 @@ impl LogFormat {
         };
         let (mut counts, mut line, mut left) = (none, Vec::new(), overlooked);
         while log.read_until(b'\n', &mut line)? > 0 {
+            if is_preflight(&line) {
+                left = left.saturating_sub(1);
+                line.clear();
+                continue;
+            }
             self.add(&line, &mut counts);
             if left > 0 && counts.requests > 0 {
                 (counts, left) = (AccessCounts { unreadable: counts.unreadable, ..none }, left - 1);
@@ -181,6 +188,12 @@ impl LogFormat {
         let plain = selected.is_some_and(|(plain, column)| matches(plain.text.as_bytes(), column));
         Some(Line { result: column(self.result_column)?, bytes, plain })
     }
+}
+
+/// Whether the line is about a preflight request: all devices log URLs.
+fn is_preflight(line: &[u8]) -> bool {
+    let path = preflight::PATH.as_bytes();
+    line.windows(path.len()).any(|part| part == path)
 }
 
 /// The columns of a line.
@@ -312,6 +325,28 @@ mod tests {
         let one = counts(1);
         assert_eq!((one.requests, one.hits, one.misses, one.bytes), (2, 1, 1, 15));
         assert_eq!(counts(9).requests, 0);
+    }
+
+    /// Clients of a lab send them, each when it starts.
+    #[test]
+    fn preflight_requests_are_no_requests_of_the_test() {
+        let device = crate::Device::find("squid").unwrap();
+        let line = |result: &str, path: &str| {
+            format!(
+                "1.5 2 127.0.0.1 {result}/200 100 GET http://127.0.0.1:9090/{path} - HIER_DIRECT/127.0.0.1 - GET/no-cache/-/-\n"
+            )
+        };
+        let probe = line("TCP_MISS", "polygraph-preflight/18ebeb48b5039a1a00003d540000");
+        let log = [&probe, &line("TCP_MISS", "a"), &probe, &line("TCP_HIT", "a"), &line("TCP_HIT", "a")]
+            .map(String::as_str)
+            .concat();
+        let counts =
+            |overlooked| device.log_format().unwrap().count_after(overlooked, log.as_bytes()).unwrap();
+        let seen = |counts: AccessCounts| (counts.requests, counts.hits, counts.misses, counts.bytes);
+        assert_eq!(seen(counts(0)), (3, 2, 1, 300));
+        assert_eq!(seen(counts(1)), (3, 2, 1, 300), "a run counts its preflight request itself");
+        // CONNECT of a tunnel for one.
+        assert_eq!(seen(counts(2)).0, 2);
     }
 
     #[test]
