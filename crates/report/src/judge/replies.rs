@@ -108,6 +108,24 @@ pub(super) fn content(facts: &RunFacts, found: &mut Findings) {
     }
 }
 
+/// What the servers know about `expired` copies that robots found to have expired. A device that keeps the old `Expires` of a copy
+/// that it has validated breaks the rules, too, but it delivers nothing stale.
+fn validated(facts: &RunFacts, expired: u64) -> String {
+    let (Some(server), Some(headline)) = (&facts.server, &facts.headline) else { return String::new() };
+    let scopes = headline.phase.split('|').filter_map(|name| server.phase(name)?.scope.as_ref());
+    match scopes.map(|scope| scope.block.validations.useless.size.count()).sum::<u64>() {
+        0 => "; the device validated none of these copies".to_owned(),
+        confirmed if confirmed < expired => format!(
+            "; the servers confirmed {confirmed} copies (304), so at most that many of these can be validated copies that still show \
+             their old Expires"
+        ),
+        confirmed => format!(
+            "; the servers confirmed {confirmed} copies (304), so these may be validated copies that still show their old Expires, \
+             although RFC 9111, section 4.3.4, demands the new one"
+        ),
+    }
+}
+
 pub(super) fn correctness(facts: &RunFacts, found: &mut Findings) {
     let Some(headline) = &facts.headline else { return };
     let server = facts.client.as_ref().and(facts.server.as_ref()).and_then(|side| side.total.as_ref());
@@ -121,7 +139,10 @@ pub(super) fn correctness(facts: &RunFacts, found: &mut Findings) {
             _ => kind.concerns_correctness() && kind.nature() != Nature::Content,
         };
         for (kind, count) in scope.block.errors.iter().filter(|(kind, _)| wrong(*kind)) {
-            let text = format!("{}: {count} of {ended:.0} transactions", kind.text());
+            let mut text = format!("{}: {count} of {ended:.0} transactions", kind.text());
+            if kind == ErrorKind::Expired {
+                text += &validated(facts, count);
+            }
             let few = evidence.block.errors[kind] as f64 <= WRONG_MAX * evidence.ended_count() as f64;
             let deed = match kind.nature() {
                 _ if kind == ErrorKind::ForeignReply => blame::OWN_REPLIES,

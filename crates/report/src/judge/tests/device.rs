@@ -139,6 +139,31 @@ fn the_headline_tells_what_the_device_did() {
     assert_eq!(verdict(&dead.logs()).2, "the device was unreachable");
 }
 
+/// nginx keeps the old `Expires` of copies that it validates, which is not the same as using them without validation.
+#[test]
+fn servers_know_whether_expired_copies_were_validated() {
+    let run = Run { error: Some((20, ErrorKind::Expired)), ..Run::default() };
+    let told = |confirmed: u64| {
+        let mut facts = fold(&run.logs()).unwrap();
+        for scope in facts.server.as_mut().unwrap().phases.iter_mut().filter_map(|phase| phase.scope.as_mut())
+        {
+            (0..confirmed).for_each(|_| scope.block.validations.useless.record(400, 200));
+        }
+        let verdict = judge(&facts);
+        assert_eq!(
+            verdict.headline(),
+            "FAILED (device): the device broke the rules of caching",
+            "{confirmed}"
+        );
+        verdict.findings.into_iter().find(|finding| finding.rule == "correctness").unwrap().text
+    };
+    assert!(told(0).ends_with(" transactions; the device validated none of these copies"), "{}", told(0));
+    assert!(told(3).contains("the servers confirmed 3 copies (304), so at most that many"), "{}", told(3));
+    assert!(told(100_000).contains("these may be validated copies that still show their old Expires"));
+    let alone = fold(&[run.client()]).unwrap().verdict;
+    assert!(alone.findings.iter().any(|finding| finding.text.ends_with(" transactions")), "{alone:#?}");
+}
+
 /// Robots that know less than the servers can find nothing wrong; that must not look like proof.
 #[test]
 fn bytes_that_were_not_compared_are_told() {
