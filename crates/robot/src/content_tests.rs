@@ -17,7 +17,7 @@ use polygraph_traffic::{
 use crate::group_tests::{errors, pages, run, settings};
 use crate::request::generator::{Factors, RequestGenerator};
 use crate::settings::{Settings, Verify};
-use crate::testing::{Answer, Ask, TestLink, object, reply};
+use crate::testing::{Answer, Ask, TestLink, object, reply, with_life};
 
 /// Requests for pages, and for what is embedded in them.
 fn pages_and_parts(link: &TestLink) -> (usize, usize) {
@@ -142,7 +142,7 @@ fn each_request_decides_anew_what_it_takes_of_a_container() {
         (Method::Get, RequestKind::Ims304),
         (Method::Post, RequestKind::Basic),
     ] {
-        let settings = settings(pages(), |robot| {
+        let settings = settings(with_life(pages()), |robot| {
             robot.embed_recur = 0.5;
             robot.behavior.methods = Selector::only(method);
             robot.behavior.kinds = Selector::only(kind);

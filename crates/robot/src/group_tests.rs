@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use polygraph_link::{Link, SECOND};
-use polygraph_stats::{Block, ErrorKind, ErrorSample, Recorder};
+use polygraph_stats::{Block, Class, ErrorKind, ErrorSample, Recorder};
 use polygraph_traffic::content::{BodySource, Embeds, Encodings};
 use polygraph_traffic::files::{File, Files};
 use polygraph_traffic::headers::{HeaderChoice, HeaderRule};
@@ -20,7 +20,7 @@ use crate::load::pace::Pace;
 use crate::request::generator::{Factors, RequestGenerator};
 use crate::request::{Cause, Request};
 use crate::settings::{Field, Load, Profile, Rules, Server, Session, Settings, Verify};
-use crate::testing::{Answer, Ask, TestLink, object};
+use crate::testing::{Answer, Ask, TestLink, object, with_life};
 
 /// Pages of 20 kB with four images each; nothing is asked for again.
 pub(crate) fn pages() -> Catalog {
@@ -684,6 +684,28 @@ fn connections_are_used_as_often_as_the_distribution_says() {
     let (count, mean) = (block.conn_uses.count() as f64, block.conn_uses.mean().unwrap());
     assert!(count > 5_000.0 && (mean - uses.mean()).abs() < 5.0 * 4.6 / count.sqrt(), "{mean} of {count}");
     assert_eq!((block.conn_uses.min(), block.conn_uses.max()), (Some(1), Some(16)));
+}
+
+/// A request without a condition is a basic one, for a device as for the figures.
+#[test]
+fn what_has_no_life_cycle_is_not_validated() {
+    for lives in [false, true] {
+        let catalog = if lives { with_life(pages()) } else { pages() };
+        let link = TestLink::new({
+            let catalog = catalog.clone();
+            move |ask| Answer::Reply(object(&catalog, ask, ""), Nanos::ZERO)
+        });
+        let settings = settings(catalog, |robot| robot.behavior.kinds = Selector::only(RequestKind::Ims200));
+        let block = run(&link, settings, 20);
+        let conditional = link.asked().iter().filter(|ask| ask.field("If-Modified-Since").is_some()).count();
+        let count = |class: Class| block.class(class).size.count();
+        let [basic, ims] = [count(Class::Miss) + count(Class::Hit), count(Class::Ims200)];
+        assert!(
+            (ims > 20 && conditional > 20) == lives && (basic > 20) != lives,
+            "{lives}: {basic} {ims} {conditional}"
+        );
+        assert!(lives || ims == 0 && conditional == 0);
+    }
 }
 
 #[test]

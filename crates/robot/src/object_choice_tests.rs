@@ -11,7 +11,7 @@ use crate::group_tests::{errors, pages, run, settings};
 use crate::request::Request;
 use crate::request::generator::{Factors, RequestGenerator};
 use crate::settings::{Field, Rules, Server, Settings};
-use crate::testing::{Answer, TestLink, object};
+use crate::testing::{Answer, TestLink, object, with_life};
 
 const RECURRENCE: f64 = 0.6875;
 const FULL: Factors = Factors { recur: 1.0, special: 1.0 };
@@ -22,7 +22,7 @@ const STEP: Nanos = Nanos::from_millis(10);
 fn mixed(rules: Rules, servers: u8, prefers_small: f64) -> Settings {
     let catalog =
         Catalog { seed: Seed(3), contents: vec![Content::plain("x", Distr::Exp { mean: 1e4 }, 0.8)] };
-    let mut settings = settings(catalog, |robot| {
+    let mut settings = settings(with_life(catalog), |robot| {
         robot.embed_recur = 0.0;
         robot.behavior.recurrence = RECURRENCE;
         robot.behavior.popularity.bhr_discrimination = prefers_small;

@@ -8,7 +8,7 @@ use polygraph_multiplex::Http2Settings;
 use polygraph_stats::{HttpVersion, StatusScope};
 use polygraph_tls::settings::ClientTls;
 use polygraph_traffic::headers::HeaderRule;
-use polygraph_traffic::{Behavior, Catalog, ContentKind, Distr, Seed, Selector, UniqId};
+use polygraph_traffic::{Behavior, Catalog, ContentKind, Distr, Oid, RequestKind, Seed, Selector, UniqId};
 use serde::{Deserialize, Serialize};
 
 use crate::share::RobotShare;
@@ -125,6 +125,17 @@ pub struct Field {
     pub redirects: bool,
     /// Groups of addresses that may replace each other.
     pub substitutes: Vec<Vec<SocketAddr>>,
+}
+
+impl Field {
+    /// The kind of a request for this object if `kind` was drawn: nobody can validate what has no life cycle.
+    pub fn kind_for(&self, kind: RequestKind, oid: &Oid) -> RequestKind {
+        let lives = || self.catalog.content(oid.kind).is_some_and(|content| content.life.is_some());
+        match kind {
+            RequestKind::Ims200 | RequestKind::Ims304 if !lives() => RequestKind::Basic,
+            kind => kind,
+        }
+    }
 }
 
 /// When a robot's request body waits for `100 Continue`.

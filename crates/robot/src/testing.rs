@@ -7,7 +7,8 @@ use std::rc::Rc;
 
 use polygraph_link::{Link, Nanos, SECOND};
 use polygraph_sim::{VirtualConn, VirtualLink};
-use polygraph_traffic::{Catalog, Oid};
+use polygraph_traffic::life::{Expiry, ExpiryBase, LifeCycle};
+use polygraph_traffic::{Catalog, Distr, Oid, Selector};
 use polygraph_wire::date;
 use polygraph_wire::marks::XactMark;
 
@@ -55,6 +56,14 @@ pub enum Answer {
     Twice(Vec<u8>, Vec<u8>, Nanos),
     /// Closes the connection.
     Close,
+}
+
+/// The same contents with a life cycle, so that they can be validated.
+pub fn with_life(mut catalog: Catalog) -> Catalog {
+    let expires = Selector::only(Expiry { base: ExpiryBase::Now, gap: Distr::Const(60.0) });
+    let life = LifeCycle { length: Distr::Const(1e6), variance: 0.0, with_lmt: 1.0, expires };
+    catalog.contents.iter_mut().for_each(|content| content.life = Some(life.clone()));
+    catalog
 }
 
 /// A first-hand reply with the complete requested object.

@@ -147,6 +147,7 @@ impl RequestGenerator {
             Universe::get_or_create(&mut self.universes[target.server], &mut self.ids, field, target.server);
         let chosen = universe.choose(field, (world, content), popularity, due, rng);
         let oid = self.oid(field, robot, direct.items().get(world).copied(), chosen);
+        let kind = field.kind_for(kind, &oid);
         let basic = Request::basic(target.server, oid, self.ids.fresh(), due);
         let ChosenObject { repeat, hot, .. } = chosen;
         let mut request = Request { repeat, repeat_wanted, hot, kind, method, ..basic };

@@ -58,7 +58,8 @@ impl<L: Link> RobotGroup<L> {
             return None;
         }
         let request = cx.generator.borrow_mut().follow_up(container, Cause::Embedded, oid, cx.now());
-        Some(Request { hop: Some(hop), ..request })
+        let kind = cx.settings.field.kind_for(request.kind, &oid);
+        Some(Request { kind, hop: Some(hop), ..request })
     }
 
     /// Requests the target of a redirect, unless there were too many of them in a row.
