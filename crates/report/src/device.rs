@@ -152,6 +152,7 @@ pub fn of_settings(facts: &RunFacts) -> Option<String> {
     match settings.iter().find(|(name, _)| name == "device").map(|(_, device)| device.as_str()) {
         Some("none") => return Some("no device".to_owned()),
         Some("surrogate") => return Some("a surrogate".to_owned()),
+        Some("balancer") => return Some("a load balancer".to_owned()),
         Some(model) => return Some(format!("simulated {model}")),
         None => {}
     }

@@ -285,6 +285,17 @@ impl ProcessFacts {
         }
     }
 
+    /// Whether a cache may be between the robots of this process and the servers: balancers and SOCKS proxies have none.
+    pub(crate) fn may_have_cache(&self) -> bool {
+        match self.setting("device") {
+            Some(device) => device != "none" && device != "balancer",
+            None => {
+                self.setting("proxy").is_some_and(|proxy| proxy != "none")
+                    || self.setting("SOCKS proxy").is_none_or(|socks| socks == "none")
+            }
+        }
+    }
+
     /// Whether the process was running at this time, according to its intervals.
     pub fn lived_until(&self, at_s: f64) -> bool {
         self.last_s + self.interval_s + ENDS_APART_S >= at_s

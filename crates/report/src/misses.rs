@@ -6,10 +6,12 @@
 //! capacity miss only if something else shows that the cache evicts objects: evictions, missed repeats that came much
 //! later than repeats that were hits, hits on some objects of every content type (admission rules would exclude whole
 //! types), or a phase in which most offered hits were delivered while there was room.
+//!
+//! If there was no hit at all, no cause explains anything: lifetimes and transfers do not matter to a device that stores nothing.
 
 use polygraph_stats::{Class, CountAndBytes, MissCause};
 
-use crate::facts::{PhaseFacts, RunFacts};
+use crate::facts::{PhaseFacts, ProcessFacts, RunFacts};
 use crate::scope::Scope;
 use crate::text::{ms, number};
 
@@ -31,6 +33,9 @@ const FEW: u64 = 20;
 const MOST: f64 = 0.5;
 /// Minimum number of offered hits of phases that are compared.
 const LEAST_OFFERED: u64 = 50;
+
+/// Causes that replies themselves show, whether the device has a cache or not.
+const SHOWN_BY_REPLIES: [MissCause; 2] = [MissCause::Unmarked, MissCause::Forbidden];
 
 /// The explanation of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,10 +66,18 @@ pub fn explain(facts: &RunFacts) -> Option<MissExplanation> {
         .filter_map(|phase| Some((phase, phase.scope.as_ref()?)))
         .filter(|(_, scope)| scope.block.offered_hits.count >= LEAST_OFFERED)
         .collect();
-    let mut sentences = sentences(&headline.scope, while_there_was_room(&client.phases, &headline.scope));
-    sentences.extend(comparison(&measured));
+    let with_room = while_there_was_room(&client.phases, &headline.scope);
+    let hits = client.total.as_ref().map_or(0, |total| total.block.class(Class::Hit).size.count());
+    let sentences = if hits > 0 {
+        let mut sentences = sentences(&headline.scope, with_room);
+        sentences.extend(comparison(&measured));
+        sentences
+    } else {
+        without_hits(&headline.scope, client.processes.iter().all(ProcessFacts::may_have_cache))
+    };
     let causes = MissCause::ALL
         .into_iter()
+        .filter(|cause| hits > 0 || SHOWN_BY_REPLIES.contains(cause))
         .map(|cause| {
             let of = |(_, scope): &(&PhaseFacts, &Scope)| scope.block.missed[cause as usize];
             (cause, measured.iter().map(of).collect::<Vec<_>>())
@@ -136,6 +149,33 @@ fn sentences(scope: &Scope, with_room: Option<(&str, f64)>) -> Vec<String> {
     out
 }
 
+/// The explanation of a run without hits. Only what the replies themselves show can be said of a device that may have no cache.
+fn without_hits(scope: &Scope, may_have_cache: bool) -> Vec<String> {
+    let block = &scope.block;
+    let missed = block.missed_total().count;
+    let share = |cause: MissCause| block.missed[cause as usize].count as f64 / missed as f64;
+    let shown: Vec<String> = SHOWN_BY_REPLIES
+        .into_iter()
+        .filter(|cause| share(*cause) >= WORTH_A_SENTENCE)
+        .map(|cause| of_cause(cause, &percent(share(cause))))
+        .collect();
+    let what = match share(MissCause::Unmarked) > 0.0 {
+        true => "No reply could be recognized as a hit",
+        false => "No reply came from a cache",
+    };
+    let mut out = vec![format!("{what}: all {} offered hits were misses.", number(Some(missed as f64), 0))];
+    let storage = share(MissCause::Evicted) + share(MissCause::NeverStored);
+    if may_have_cache && shown.is_empty() && storage >= WORTH_A_SENTENCE {
+        out.push(
+            "If there is one in the path, it may be unable to know how long the replies are fresh (`Content` without \
+             `obj_life_cycle` in the workload file), or it is set up not to store them."
+                .to_owned(),
+        );
+    }
+    out.extend(shown);
+    out
+}
+
 /// The share of missed hits that a device could have delivered, with its explanation. `with_room` is a phase in which
 /// the device kept its objects, with the share of the offered hits that it delivered then.
 fn storage(scope: &Scope, evicted: f64, never: f64, with_room: Option<(&str, f64)>) -> (f64, String) {
@@ -147,14 +187,7 @@ fn storage(scope: &Scope, evicted: f64, never: f64, with_room: Option<(&str, f64
     let before = with_room.map_or_else(String::new, |(phase, share)| {
         format!(" In phase {phase}, before it was full, it delivered {} of the offered hits.", percent(share))
     });
-    let text = if scope.block.class(Class::Hit).size.count() == 0 && evicted == 0.0 && with_room.is_none() {
-        format!(
-            "No reply came from a cache. If there is one in the path, it may be unable to know how long the replies are fresh \
-             (`Content` without `obj_life_cycle` in the workload file), or it is set up not to store them. {} of the missed hits were objects \
-             that had been delivered completely before.",
-            percent(both)
-        )
-    } else if !forgets {
+    let text = if !forgets {
         format!(
             "The device does not store what it is allowed to store: {} of the missed hits were objects that it had delivered \
              completely, but never from its cache. Check its size first, because a full cache may keep what it has and take \
@@ -202,6 +235,10 @@ fn of_cause(cause: MissCause, share: &str) -> String {
             "{share} of the missed hits were requested while the first copy was still being transferred; a device that \
              combines such requests would have answered them from that copy."
         ),
+        MissCause::Invalidated => format!(
+            "{share} of the missed hits followed a PUT or POST to the same object, after which a cache must not use the copy that it had \
+             (RFC 9111, section 4.4): the size of the cache does not matter to them."
+        ),
         MissCause::Expired => format!(
             "{share} of the missed hits were repeats of copies that had expired: the workload's lifetimes are shorter \
              than its repeats."
@@ -210,8 +247,9 @@ fn of_cause(cause: MissCause, share: &str) -> String {
             format!("{share} of the missed hits followed a reload, whose reply the device did not store.")
         }
         MissCause::Elsewhere => format!(
-            "{share} of the missed hits were objects last requested by others (another loop, process or test), in another \
-             coding, or too long ago: how those transfers ended is unknown."
+            "{share} of the missed hits have no known cause: robots know only what they requested in the same event loop, process and \
+             coding, and not too long ago. Repeat the run with one client and `--loops 1` to learn the causes; for contents with \
+             several `encodings`, have all robots accept the same one, because a cache keeps a copy of each."
         ),
         MissCause::Evicted | MissCause::NeverStored => String::new(),
     }
@@ -385,15 +423,73 @@ mod tests {
         assert!(kinds([95, 0]).contains("does not store what it is allowed to store"), "{}", kinds([95, 0]));
     }
 
+    /// A device that had hits before the measured phase.
+    fn with_a_hit(mut scope: Scope) -> Scope {
+        scope.block.finish(&polygraph_stats::Finished { class: Class::Hit, ..Default::default() });
+        scope
+    }
+
+    /// What is told of a run with this scope, whose client's log has this setting.
+    fn told_of_run(scope: Scope, setting: (&str, &str)) -> String {
+        let mut facts = crate::fold::fold(&crate::testlog::Run::default().logs()).unwrap();
+        facts.headline.as_mut().unwrap().scope = scope.clone();
+        let client = facts.client.as_mut().unwrap();
+        client.phases.iter_mut().for_each(|phase| phase.scope = Some(scope.clone()));
+        client.total = Some(scope);
+        let settings = &mut client.processes[0].header.settings;
+        settings.retain(|(name, _)| name != setting.0);
+        settings.push((setting.0.into(), setting.1.into()));
+        let story = explain(&facts).unwrap();
+        let causes = story.causes.iter().map(|(cause, _)| cause.name());
+        story.sentences.into_iter().chain(causes.map(str::to_owned)).collect::<Vec<_>>().join("\n")
+    }
+
     #[test]
     fn without_any_hit_there_may_be_no_cache() {
-        let mut scope = scope(&[(MissCause::NeverStored, 500)]);
-        assert!(told(&scope).contains("If there is one in the path"), "{}", told(&scope));
-        scope.block.finish(&polygraph_stats::Finished { class: Class::Hit, ..Default::default() });
+        let none = "No reply came from a cache: all 500 offered hits were misses.";
+        let surrogate = ("device", "surrogate");
+        let never = || scope(&[(MissCause::NeverStored, 500)]);
+        let text = told_of_run(never(), surrogate);
+        assert!(text.starts_with(none) && text.contains("If there is one in the path"), "{text}");
+        let text = told_of_run(with_a_hit(never()), surrogate);
+        assert!(text.contains("The device does not store what it is allowed to store: 100 %"), "{text}");
+    }
+
+    #[test]
+    fn a_device_without_a_cache_is_told_nothing_about_lifetimes() {
+        let causes = [(MissCause::Expired, 320), (MissCause::NeverStored, 100), (MissCause::AfterReload, 80)];
+        let none = "No reply came from a cache: all 500 offered hits were misses.";
+        for setting in [("device", "balancer"), ("SOCKS proxy", "127.0.0.1:1080")] {
+            assert_eq!(told_of_run(scope(&causes), setting), none, "{setting:?}");
+        }
+        let text = told_of_run(with_a_hit(scope(&causes)), ("device", "balancer"));
+        assert!(text.contains("64 % of the missed hits were repeats of copies that had expired"), "{text}");
+        // What the replies show is true of any device.
+        let text = told_of_run(
+            scope(&[(MissCause::Unmarked, 400), (MissCause::Expired, 100)]),
+            ("device", "balancer"),
+        );
         assert!(
-            told(&scope).contains("The device does not store what it is allowed to store: 100 %"),
-            "{}",
-            told(&scope)
+            text.starts_with(
+                "No reply could be recognized as a hit: all 500 offered hits were misses.\n80 % of"
+            ),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn what_an_upload_invalidates_is_no_matter_of_size() {
+        let text = told(&scope(&[(MissCause::Invalidated, 73), (MissCause::NeverStored, 3)]));
+        assert!(text.contains("96 % of the missed hits followed a PUT or POST to the same object"), "{text}");
+        assert!(!text.contains("too small") && !text.contains("does not store"), "{text}");
+    }
+
+    #[test]
+    fn an_unknown_cause_comes_with_the_way_to_learn_it() {
+        let text = told(&scope(&[(MissCause::Elsewhere, 100)]));
+        assert!(
+            text.contains("100 % of the missed hits have no known cause") && text.contains("`--loops 1`"),
+            "{text}"
         );
     }
 

@@ -411,7 +411,7 @@ impl<L: Link> RobotGroup<L> {
                 return Ended { at: now, failed: true };
             }
             Err(Incomplete::Cancelled) => {
-                self.history.borrow_mut().cut(&request.oid, Coding::Identity);
+                self.interrupted(request, Coding::Identity);
                 self.give_up(robot, request);
                 return Ended { at: now, failed: false };
             }
@@ -460,10 +460,19 @@ impl<L: Link> RobotGroup<L> {
         record::failure(cx, request, failure, now);
         record::rank(cx, &Remembered { rank: self.count_popularity(request), since_transfer_ms: None });
         let coding = failure.reply.as_deref().map_or(Coding::Identity, |reply| reply.coding);
-        self.history.borrow_mut().cut(&request.oid, coding);
+        self.interrupted(request, coding);
         self.keep_embedded(robot, request, false);
         self.count_session(robot, 0);
         self.give_up(robot, request);
+    }
+
+    /// Remembers a transaction without a complete reply. The server may have received an upload all the same.
+    fn interrupted(&self, request: &Request, coding: Coding) {
+        let mut history = self.history.borrow_mut();
+        match request.method.has_body() {
+            true => history.invalidated(&request.oid),
+            false => history.cut(&request.oid, coding),
+        }
     }
 
     /// Records that the object will not arrive.
@@ -494,6 +503,8 @@ impl<L: Link> RobotGroup<L> {
         let whole = reply.status == 200 && request.method == Method::Get && request.kind.fills();
         if !verdict.object_cachable {
             history.keep_requester(request.xact, robot);
+        } else if request.method.has_body() {
+            history.invalidated(&request.oid);
         } else if class == Class::Abort {
             history.cut(&request.oid, reply.coding);
         } else if whole && self.repeats {

@@ -162,6 +162,8 @@ impl<'a> Bench<'a> {
         server.log = Some(directory.join("server.log"));
         let kind = match self.test.is_direct(&origins) {
             true => Some("none"),
+            // Reports need to know that a load balancer has no cache.
+            false if device.as_ref().is_some_and(StartedDevice::is_balancer) => Some("balancer"),
             false => surrogate.then_some("surrogate"),
         };
         client.header.settings.extend(kind.map(|kind| ("device".to_owned(), kind.to_owned())));

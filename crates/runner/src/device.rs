@@ -158,6 +158,11 @@ impl StartedDevice {
         self.role != DeviceRole::Forward
     }
 
+    /// Whether the device passes every request on to a server.
+    pub fn is_balancer(&self) -> bool {
+        self.role == DeviceRole::Balancer
+    }
+
     /// Leaves the first `requests` requests in its log out of its counts: they are not part of the test.
     pub fn skip_requests(&self, requests: u64) {
         lock(&self.running).overlook(requests);

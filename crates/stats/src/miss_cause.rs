@@ -14,29 +14,33 @@ pub enum MissCause {
     AfterAbort,
     /// The previous copy was still being transferred when this request was sent.
     InFlight,
+    /// The last request for the object was a PUT or POST, after which a cache must not use the copies that it had (RFC 9111,
+    /// section 4.4).
+    Invalidated,
     /// The copy's freshness lifetime was over, so the device had to contact the server.
     Expired,
     /// The last request for the object was a reload, whose reply need not be stored.
     AfterReload,
-    /// The object was a hit before, so it was stored and then evicted: the cache is too small.
+    /// The object was a hit before, and no other request or time explains why it is none now: it was evicted.
     Evicted,
     /// The object was delivered completely and first hand before, and has never been a hit since: it was not stored, or
     /// it was evicted before its first use.
     NeverStored,
-    /// The outcome of earlier requests is unknown: they came from another loop, process or test, were too long ago, or
-    /// requested another coding.
+    /// What happened to the object before is unknown: requests for it came from another loop, process or test, were too long
+    /// ago, or asked for another coding.
     Elsewhere,
 }
 
 impl MissCause {
     /// Number of causes.
-    pub const COUNT: usize = 9;
+    pub const COUNT: usize = 10;
     /// All causes in the order of their indices.
     pub const ALL: [MissCause; MissCause::COUNT] = [
         MissCause::Unmarked,
         MissCause::Forbidden,
         MissCause::AfterAbort,
         MissCause::InFlight,
+        MissCause::Invalidated,
         MissCause::Expired,
         MissCause::AfterReload,
         MissCause::Evicted,
@@ -51,6 +55,7 @@ impl MissCause {
             MissCause::Forbidden => "forbidden",
             MissCause::AfterAbort => "after_abort",
             MissCause::InFlight => "in_flight",
+            MissCause::Invalidated => "invalidated",
             MissCause::Expired => "expired",
             MissCause::AfterReload => "after_reload",
             MissCause::Evicted => "evicted",
@@ -71,6 +76,7 @@ impl MissCause {
             MissCause::Forbidden => "the reply forbade caching",
             MissCause::AfterAbort => "the last transfer of the object did not complete",
             MissCause::InFlight => "the first copy was still being transferred",
+            MissCause::Invalidated => "the last request for the object was a PUT or POST",
             MissCause::Expired => "the stored copy had expired",
             MissCause::AfterReload => "the last request for the object was a reload",
             MissCause::Evicted => "the object had been evicted after an earlier hit",

@@ -124,7 +124,7 @@ fn hits(facts: &RunFacts, view: Option<&View<'_>>) -> Section {
     section
         .with(story.iter().map(|story| Part::Notes(story.sentences.clone())))
         .with(view.and_then(tables::hits))
-        .with(story.as_ref().map(request_tables::missed))
+        .with(story.as_ref().filter(|story| !story.causes.is_empty()).map(request_tables::missed))
         .with([false, true].into_iter().filter_map(|bytes| charts::hit_ratio(facts, bytes)))
 }
 

@@ -26,13 +26,24 @@ struct Past {
 impl Past {
     const DELIVERED: u32 = 1;
     const HIT: u32 = 2;
+    /// What happened last, other than an ordinary delivery: one of the next three, or 0.
+    const EVENT: u32 = 12;
     const CUT: u32 = 4;
     const RELOADED: u32 = 8;
+    const INVALIDATED: u32 = 12;
     const FLAG_BITS: u32 = 4;
     const FLAGS: u32 = (1 << Self::FLAG_BITS) - 1;
 
     fn has(self, flag: u32) -> bool {
         self.last & flag != 0
+    }
+
+    fn event(self) -> u32 {
+        self.last & Self::EVENT
+    }
+
+    fn happen(&mut self, event: u32) {
+        self.last = self.last & !Self::EVENT | event;
     }
 
     /// Milliseconds from the last delivery to `now_ms`. Wraps after three days.
@@ -78,6 +89,8 @@ pub struct History {
     generation: usize,
     /// Whether some objects were forgotten.
     forgot: bool,
+    /// Whether the robots upload to cachable objects. Those of other loops do as they do.
+    uploads: bool,
     /// For each value of a part of the transaction counter: a digest of the transaction's id, and the robot.
     xacts: Vec<(u32, u32)>,
 }
@@ -92,7 +105,7 @@ impl History {
     /// A history that remembers the latest `generation` objects, and up to as many before them.
     fn with_generation(generation: usize) -> History {
         let (recent, older) = (FxHashMap::default(), FxHashMap::default());
-        History { recent, older, generation, forgot: false, xacts: Vec::new() }
+        History { recent, older, generation, forgot: false, uploads: false, xacts: Vec::new() }
     }
 
     /// Remembers that a request for a cachable object brought the complete object, in this coding. Returns the milliseconds since
@@ -110,7 +123,19 @@ impl History {
 
     /// Remembers that a request for a cachable object did not bring the complete object.
     pub fn cut(&mut self, oid: &Oid, coding: Coding) {
-        self.past_mut(oid, coding).last |= Past::CUT;
+        self.past_mut(oid, coding).happen(Past::CUT);
+    }
+
+    /// Remembers a request with PUT or POST for a cachable object, which invalidates copies of all codings.
+    pub fn invalidated(&mut self, oid: &Oid) {
+        self.uploads = true;
+        self.past_mut(oid, Coding::Identity).happen(Past::INVALIDATED);
+        for coding in [Coding::Gzip, Coding::Other] {
+            let key = key(oid, coding);
+            if let Some(past) = self.recent.get_mut(&key).or_else(|| self.older.get_mut(&key)) {
+                past.happen(Past::INVALIDATED);
+            }
+        }
     }
 
     fn past_mut(&mut self, oid: &Oid, coding: Coding) -> &mut Past {
@@ -143,9 +168,12 @@ impl History {
             at => at <= miss.unix,
         };
         match past {
-            past if past.has(Past::CUT) => MissCause::AfterAbort,
+            past if past.event() == Past::CUT => MissCause::AfterAbort,
+            past if past.event() == Past::INVALIDATED => MissCause::Invalidated,
             past if past.has(Past::DELIVERED) && has_expired() => MissCause::Expired,
-            past if past.has(Past::RELOADED) => MissCause::AfterReload,
+            past if past.event() == Past::RELOADED => MissCause::AfterReload,
+            // Others may have invalidated the copy.
+            _ if self.uploads && !miss.own => MissCause::Elsewhere,
             past if past.has(Past::HIT) => MissCause::Evicted,
             past if past.has(Past::DELIVERED) => MissCause::NeverStored,
             _ => MissCause::InFlight,
@@ -223,8 +251,12 @@ mod tests {
         assert_eq!(cause(&history), MissCause::Evicted);
         history.delivered(&oid(1), PLAIN, Delivery { kind: RequestKind::Reload, ..basic(2000, false) });
         assert_eq!(cause(&history), MissCause::AfterReload);
+        history.invalidated(&oid(1));
+        assert_eq!(cause(&history), MissCause::Invalidated);
         history.cut(&oid(1), PLAIN);
         assert_eq!(cause(&history), MissCause::AfterAbort);
+        history.invalidated(&oid(3));
+        assert_eq!(history.miss_cause(&oid(3), PLAIN, miss(0), |_| true), MissCause::Invalidated);
         let xact = UniqId { counter: 42, ..UniqId::default() };
         assert_eq!(history.requester(xact), None);
         history.keep_requester(xact, 7);
@@ -256,6 +288,35 @@ mod tests {
         history.delivered(&oid(1), PLAIN, basic(12_000, true));
         assert_eq!(cause(&history, 20_000, 1_000_011), MissCause::Evicted);
         assert_eq!(cause(&history, 20_000, 1_000_012), MissCause::Expired);
+    }
+
+    #[test]
+    fn an_upload_invalidates_the_copies_of_all_codings_until_the_next_delivery() {
+        let mut history = History::default();
+        for coding in [PLAIN, Coding::Gzip] {
+            history.delivered(&oid(1), coding, basic(0, true));
+        }
+        history.invalidated(&oid(1));
+        let cause = |history: &History, coding| history.miss_cause(&oid(1), coding, miss(1), |_| true);
+        assert_eq!([PLAIN, Coding::Gzip].map(|coding| cause(&history, coding)), [MissCause::Invalidated; 2]);
+        history.delivered(&oid(1), PLAIN, Delivery { expires: Some(2_000_000), ..basic(2, false) });
+        assert_eq!(cause(&history, PLAIN), MissCause::Evicted, "the copy was new");
+        assert_eq!(cause(&history, Coding::Gzip), MissCause::Invalidated);
+    }
+
+    #[test]
+    fn a_copy_that_others_may_have_invalidated_was_not_evicted_for_certain() {
+        let mut history = History::default();
+        history.delivered(&oid(1), PLAIN, basic(0, true));
+        history.delivered(&oid(2), PLAIN, basic(0, false));
+        let causes = |history: &History, own| {
+            let miss = Miss { own, ..miss(1) };
+            [1, 2].map(|name| history.miss_cause(&oid(name), PLAIN, miss, |_| false))
+        };
+        let known = [MissCause::Evicted, MissCause::NeverStored];
+        assert_eq!(causes(&history, false), known);
+        history.invalidated(&oid(3));
+        assert_eq!([true, false].map(|own| causes(&history, own)), [known, [MissCause::Elsewhere; 2]]);
     }
 
     #[test]
