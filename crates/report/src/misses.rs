@@ -429,7 +429,7 @@ mod tests {
         scope
     }
 
-    /// What is told of a run with this scope, whose client's log has this setting.
+    /// The explanation of a run with this scope, whose client's log has this setting.
     fn told_of_run(scope: Scope, setting: (&str, &str)) -> String {
         let mut facts = crate::fold::fold(&crate::testlog::Run::default().logs()).unwrap();
         facts.headline.as_mut().unwrap().scope = scope.clone();

@@ -97,16 +97,22 @@ impl Bench {
 
     /// The same with this authority in the URLs.
     pub fn get_from(&self, authority: &str, paths: &[&str]) -> u64 {
-        self.ask(authority, paths, "")
+        self.ask(authority, paths, "", WHOLE)
     }
 
     /// Asks for a path as a browser does whose user wants a new copy. Returns how many requests the origins saw.
     pub fn reload(&self, path: &str) -> u64 {
         let fields = "Cache-Control: no-cache\r\nPragma: no-cache\r\n";
-        self.ask(&self.origins[0].address.to_string(), &[path], fields)
+        self.ask(&self.origins[0].address.to_string(), &[path], fields, WHOLE)
     }
 
-    fn ask(&self, authority: &str, paths: &[&str], fields: &str) -> u64 {
+    /// Asks for the first ten bytes of a path, and gets a reply with this status and length. Returns how many requests the origins
+    /// saw.
+    pub fn part(&self, path: &str, expected: (u16, usize)) -> u64 {
+        self.ask(&self.origins[0].address.to_string(), &[path], "Range: bytes=0-9\r\n", expected)
+    }
+
+    fn ask(&self, authority: &str, paths: &[&str], fields: &str, expected: (u16, usize)) -> u64 {
         let before = self.origin_requests();
         let mut stream = TcpStream::connect(self.device.address()).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -117,7 +123,7 @@ impl Bench {
             };
             let request = format!("GET {target} HTTP/1.1\r\nHost: {authority}\r\n{fields}\r\n");
             stream.write_all(request.as_bytes()).unwrap();
-            read_reply(&mut stream, path);
+            read_reply(&mut stream, path, expected);
         }
         self.origin_requests() - before
     }
@@ -127,7 +133,10 @@ impl Bench {
     }
 }
 
-fn read_reply(stream: &mut TcpStream, path: &str) {
+/// Status and length of a reply with the whole object.
+pub const WHOLE: (u16, usize) = (200, BODY);
+
+fn read_reply(stream: &mut TcpStream, path: &str, (status, length): (u16, usize)) {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {
@@ -136,10 +145,9 @@ fn read_reply(stream: &mut TcpStream, path: &str) {
         head.push(byte[0]);
     }
     let head = String::from_utf8(head).unwrap();
-    assert!(head.starts_with("HTTP/1.1 200 "), "{path}: {head}");
-    let length = format!("content-length: {BODY}\r\n");
-    assert!(head.to_ascii_lowercase().contains(&length), "{path}: {head}");
-    let mut body = vec![0; BODY];
+    assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{path}: {head}");
+    assert!(head.to_ascii_lowercase().contains(&format!("content-length: {length}\r\n")), "{path}: {head}");
+    let mut body = vec![0; length];
     stream.read_exact(&mut body).unwrap_or_else(|e| panic!("body of {path}: {e}"));
     assert!(body.iter().all(|byte| *byte == b'x'), "{path}");
 }
