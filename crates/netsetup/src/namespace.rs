@@ -19,6 +19,8 @@ const NAMED: &str = "/run/netns";
 const LOOK: Duration = Duration::from_millis(20);
 /// How many looks processes get to end in order: three seconds.
 const PATIENCE: usize = 150;
+/// Stack of a thread in another namespace in bytes: as much as that of a program, because it may carry out whole runs.
+const STACK: usize = 8 << 20;
 
 /// A network namespace, by the number that the kernel gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,11 +92,13 @@ impl Namespace {
         let Some(path) = self.file() else { return Ok(None) };
         let file = File::open(&path).map_err(|error| Error::file(&path, error))?;
         thread::scope(|scope| {
-            let thread = scope.spawn(|| {
+            let inside = || {
                 move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))
                     .map_err(|error| Error::file(&path, error.into()))?;
                 Ok(Some(work()))
-            });
+            };
+            let thread = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, inside);
+            let thread = thread.map_err(|error| Error::file(&path, error))?;
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }

@@ -4,6 +4,9 @@ use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// Stack of a thread in bytes: as much as that of a program, because statistics of whole runs are moved about.
+const STACK: usize = 8 << 20;
+
 /// The results of `work` for all items, in the order of the items. There is a thread for each processor, and each takes
 /// the next item when it has finished one.
 pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
@@ -22,7 +25,9 @@ pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) 
         done
     };
     let mut done: Vec<(usize, R)> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(take)).collect();
+        let start = |_| std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, take);
+        let threads: Vec<_> =
+            (0..threads).map(start).collect::<Result<_, _>>().expect("the system has threads");
         threads
             .into_iter()
             .flat_map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
