@@ -321,6 +321,9 @@ fn clients_apart(facts: &RunFacts) -> Option<String> {
     })
 }
 
+/// Clients whose logs end within so many seconds have measured for the same time.
+const ENDS_APART_S: f64 = 1.0;
+
 /// Whether clients have other plans for the length of a primary phase than others: in its last part, some robots were missing.
 fn goals_apart(facts: &RunFacts) -> Option<String> {
     let goals = |process: &'_ ProcessFacts| -> Vec<(String, Option<f64>)> {
@@ -336,7 +339,11 @@ fn goals_apart(facts: &RunFacts) -> Option<String> {
         format!("{} ({})", phases.iter().map(text).collect::<Vec<_>>().join(", "), process.log)
     };
     let clients = &facts.client.as_ref()?.processes;
-    let (first, other) = clients.iter().zip(clients.iter().skip(1)).find(|(a, b)| goals(a) != goals(b))?;
+    // Clients that synchronize their phases end them together, whatever each of them plans.
+    let apart = |a: &ProcessFacts, b: &ProcessFacts| (a.last_s - b.last_s).abs() > ENDS_APART_S;
+    let (first, other) = clients.iter().zip(clients.iter().skip(1)).find(|(a, b)| {
+        goals(a) != goals(b) && apart(a, b) && [a, b].iter().all(|client| client.end.is_some())
+    })?;
     Some(format!(
         "clients measured for different times, so that the load was not the same throughout: {} and {}; start all with the same --goal and \
          phases",
