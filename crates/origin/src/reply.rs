@@ -186,7 +186,7 @@ impl ReplyWriter<'_> {
         self.general(&mut head);
         head.text(Field::ContentLength, b"0");
         self.contents(&mut head, None);
-        self.marks(&mut head, false);
+        self.marks(&mut head);
         head.end();
         Reply::new(status, Body::empty())
     }
@@ -241,7 +241,7 @@ impl ReplyWriter<'_> {
         head.add(Field::ContentLength, |out| decimal::write(out, page.len() as u64));
         head.text(Field::ContentType, b"text/html");
         self.contents(&mut head, None);
-        self.marks(&mut head, false);
+        self.marks(&mut head);
         head.end();
         Reply::new(
             302,
@@ -252,8 +252,11 @@ impl ReplyWriter<'_> {
     fn not_modified(&self, subject: &Subject<'_>, rng: &mut Stream, out: &mut Vec<u8>) -> Reply {
         let mut head = ReplyHead::new(out, self.identity.minor_version, b"304 Not Modified");
         self.freshness(&mut head, subject, rng);
-        // A robot that reloads wants to know that the reply is not what the device had.
-        self.marks(&mut head, self.request.is_validation_by_device() && !self.request.reload);
+        // A stored reply takes over the fields of the 304 that confirms it (RFC 9111, section 4.3.4). Without a mark in it, the copy still
+        // shows for which request it was made: it is a hit, whether a cache follows that rule or not. A robot that reloads wants to
+        // know that the reply is not what the device had.
+        let confirms_copy = self.request.is_validation_by_device() && !self.request.reload;
+        self.marks_with(&mut head, self.request.marks.xact.filter(|_| !confirms_copy));
         head.end();
         Reply::new(304, Body::empty())
     }
@@ -278,7 +281,7 @@ impl ReplyWriter<'_> {
         }
         encoding(&mut head, coding);
         self.contents(&mut head, subject.size);
-        self.marks(&mut head, false);
+        self.marks(&mut head);
         self.finish(200, head, body, cookies, rng)
     }
 
@@ -299,7 +302,7 @@ impl ReplyWriter<'_> {
             head.add(Field::ContentRange, |out| ContentRange::Unsatisfied(size).write(out));
             head.text(Field::ContentLength, b"0");
             self.contents(&mut head, subject.size);
-            self.marks(&mut head, false);
+            self.marks(&mut head);
             head.end();
             return Reply::new(416, Body::empty());
         }
@@ -333,7 +336,7 @@ impl ReplyWriter<'_> {
         };
         encoding(&mut head, coding);
         self.contents(&mut head, subject.size);
-        self.marks(&mut head, false);
+        self.marks(&mut head);
         self.finish(206, head, body, cookies, rng)
     }
 
@@ -438,12 +441,15 @@ impl ReplyWriter<'_> {
         head.add(Field::XContents, |out| mark.write(out));
     }
 
-    /// Writes the header fields of the benchmark. `confirms_copy` says that the reply confirms a copy that the device has.
-    fn marks(&self, head: &mut ReplyHead<'_>, confirms_copy: bool) {
+    /// Writes the header fields of the benchmark.
+    fn marks(&self, head: &mut ReplyHead<'_>) {
+        self.marks_with(head, self.request.marks.xact);
+    }
+
+    /// Writes the header fields of the benchmark, with the answer to this mark.
+    fn marks_with(&self, head: &mut ReplyHead<'_>, xact: Option<XactMark>) {
         head.line(Field::XTarget, &self.identity.target);
-        // A stored reply takes over the fields of the 304 that confirms it (RFC 9111, section 4.3.4). Without this one, it still shows for
-        // which request it was made: a confirmed copy is a hit, whether a cache follows that rule or not.
-        if let Some(xact) = self.request.marks.xact.filter(|_| !confirms_copy) {
+        if let Some(xact) = xact {
             let mark = XactMark { group: self.config.group, id: xact.id.mutant(), flags: 0 };
             head.add(Field::XXact, |out| mark.write(out));
         }

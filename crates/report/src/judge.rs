@@ -101,7 +101,7 @@ impl Findings {
                 text.replace("the device", "the server"),
             ),
         }
-        self.all.iter_mut().rev().take(1).for_each(|finding| finding.deed = Some(deed));
+        self.latest().deed = Some(deed);
     }
 
     /// Adds evidence that the device was too slow, which counts only if the bench was fast enough.
@@ -112,7 +112,12 @@ impl Findings {
     /// Like `add_slow_device`, for a device whose failure is not that it did not sustain the load.
     fn slow_as(&mut self, rule: &'static str, deed: &'static str, text: String) {
         self.failed_as(rule, deed, text);
-        self.all.iter_mut().rev().take(1).for_each(|finding| finding.needs_quick_bench = true);
+        self.latest().needs_quick_bench = true;
+    }
+
+    /// The finding that was added last.
+    fn latest(&mut self) -> &mut VerdictFinding {
+        self.all.last_mut().expect("a finding has just been added")
     }
 
     fn push(
@@ -142,8 +147,7 @@ impl Findings {
         (failed, ended): (f64, f64),
     ) {
         self.invalid(rule, party, text);
-        let explains_all = failed >= NEARLY_ALL * ended;
-        self.all.iter_mut().rev().take(1).for_each(|finding| finding.explains_all = explains_all);
+        self.latest().explains_all = failed >= NEARLY_ALL * ended;
     }
 
     /// Why slowness is no evidence against the device; `None` if nothing excuses it.
