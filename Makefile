@@ -51,8 +51,8 @@ $(MDBOOK):
 # Cheap checks first.
 test: test-deps
 	$(MAKE) lint
-	$(MAKE) unit
 	$(MAKE) doc
+	$(MAKE) unit
 
 test-deps: devices python
 

@@ -22,10 +22,11 @@ use crate::session::MAX_FIELD_SECTION;
 const USUAL_HEAD: usize = 1024;
 
 impl Http3Stream {
-    /// As [`Conn::poll_recv`]. `take` also gets an index of the head with which the bytes begin, which is complete if they do.
+    /// As [`Conn::poll_recv`](polygraph_link::Conn::poll_recv). `take` also gets an index of the head with which the
+    /// bytes begin, if that head is complete.
     ///
     /// # Errors
-    /// As [`Conn::poll_recv`].
+    /// As [`Conn::poll_recv`](polygraph_link::Conn::poll_recv).
     pub fn poll_recv_head<R>(
         &mut self,
         cx: &mut Context<'_>,

@@ -14,7 +14,7 @@ use super::{Arrival, Http3Stream};
 use crate::http3::frames::{kind, put_headers};
 use crate::http3::{codes, qpack};
 
-/// The most content in one DATA frame, and the most that a call of [`Conn::try_send`] takes.
+/// The most content in one DATA frame, and the most that a call of [`Conn::try_send`](polygraph_link::Conn::try_send) takes.
 const MOST_CONTENT: usize = 64 * 1024;
 
 /// The header of a DATA frame, whose last four bytes become the size.
@@ -66,7 +66,7 @@ impl Http3Stream {
     /// this form: the connection takes no request now, or captures are kept.
     ///
     /// # Errors
-    /// As [`Conn::try_send`].
+    /// As [`Conn::try_send`](polygraph_link::Conn::try_send).
     pub fn send_request(
         &mut self,
         line: &RequestLine<'_>,
