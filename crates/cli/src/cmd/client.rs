@@ -35,8 +35,8 @@ pub struct Args {
     /// Address of the proxy under test. Without a proxy, robots connect to the origin server
     #[arg(long, value_name = "HOST:PORT", value_parser = host_port)]
     pub proxy: Option<String>,
-    /// Address of the surrogate or load balancer under test, which acts as all servers of the workload
-    #[arg(long, value_name = "HOST:PORT", value_parser = host_port, conflicts_with = "proxy", requires = "config")]
+    /// Address of the surrogate or load balancer under test, which acts as all servers; the origin server is then only named in `Host`
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_port, conflicts_with = "proxy")]
     pub surrogate: Option<String>,
     /// Address of a SOCKS proxy, version 5, through which all robots connect: to the proxy (--proxy), or to the servers
     #[arg(long, value_name = "HOST:PORT", value_parser = host_port, conflicts_with = "surrogate")]
@@ -168,7 +168,7 @@ impl Args {
         }
         let parts = TestParts {
             name: "command line",
-            proxy: path.proxy,
+            path,
             origin: Some(&self.origin),
             listen: Vec::new(),
             robot_think: self.xact_think.0.clone(),

@@ -28,8 +28,8 @@ pub const DEFAULT_SETTLE: f64 = 10.0;
 pub struct TestParts<'a> {
     /// Name of the workload.
     pub name: &'a str,
-    /// The proxy, `host:port`.
-    pub proxy: Option<&'a str>,
+    /// The device that robots use.
+    pub path: DevicePath<'a>,
     /// The origin server, `host:port` as in URLs; `None`: the servers of this test, wherever they will listen.
     pub origin: Option<&'a str>,
     /// Where servers listen.
@@ -76,7 +76,7 @@ pub fn of_options(
         popularity: PopModel::plain(options.pop_model),
         ..Behavior::default()
     };
-    let proxies: Vec<SocketAddr> = parts.proxy.map(resolve).transpose()?.into_iter().collect();
+    let proxies: Vec<SocketAddr> = parts.path.proxy.map(resolve).transpose()?.into_iter().collect();
     let local_addrs = options.local_addrs.clone().map(|list| list.0).unwrap_or_default();
     let robots = Profile {
         credentials: options.credentials.iter().cloned().collect(),
@@ -94,14 +94,14 @@ pub fn of_options(
     let machine = if parts.listen.is_empty() { Machine::WITHOUT_SERVERS } else { Machine::WITH_SERVERS };
     let tls = robots_use_tls.then(|| plain(global_seed, machine)).transpose()?;
     let (client_tls, server_tls) = tls.unzip();
-    let proxy_names = parts.proxy.iter().map(|proxy| host_of(proxy).to_owned()).collect();
+    let proxy_names = parts.path.proxy.iter().map(|proxy| host_of(proxy).to_owned()).collect();
     let robots =
         Profile { proxies, proxy_names, tls: client_tls.map(Selector::only).unwrap_or_default(), ..robots };
     let origin = parts.origin.map(|authority| {
-        // A proxy resolves the origin's name, which this host need not know.
-        let addresses = match parts.proxy {
-            Some(_) => Vec::new(),
-            None => vec![resolve(authority)?],
+        // With a device, this host need not know the origin's name.
+        let addresses = match parts.path {
+            DevicePath { proxy: None, surrogate: None } => vec![resolve(authority)?],
+            _ => Vec::new(),
         };
         Ok(Server {
             authority: authority.to_owned(),
@@ -135,6 +135,9 @@ pub fn of_options(
         share: TestShare::default(),
     };
     device_tls.apply(&mut test)?;
+    if let Some(device) = parts.path.surrogate {
+        test.through_surrogate(resolve(device)?);
+    }
     Ok(test)
 }
 

@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, free_port};
 
 /// A run of some seconds without a device, with further options.
 const RUN: &str =
@@ -145,6 +145,24 @@ fn unknown_names_say_what_to_do() {
             "{done:?}"
         );
     }
+}
+
+#[test]
+fn a_client_without_a_workload_uses_a_surrogate() {
+    let sandbox = Sandbox::new();
+    let mut server = sandbox.start("server --listen 127.0.0.1:0 --log srv.log");
+    let device = server.port("listening at");
+    // Nothing listens at the origin server's address, and its name has none.
+    for origin in ["127.0.0.1:1", "www.example.invalid:80"] {
+        let words =
+            format!("client --surrogate 127.0.0.1:{device} --origin {origin} --goal 50 --log clt.log");
+        let client = sandbox.polygraph(&words);
+        assert_eq!(client.code(), Some(0), "{client:?}");
+    }
+    let words = format!("client --surrogate 127.0.0.1:{} --origin 127.0.0.1:{device} --goal 50", free_port());
+    let client = sandbox.polygraph(&words);
+    assert!(client.code() == Some(3) && client.err.contains("nothing listens"), "{client:?}");
+    server.stop();
 }
 
 #[test]
