@@ -125,7 +125,8 @@ impl Figure {
         self.original() == other.original()
     }
 
-    fn original(&self) -> &str {
+    /// The name of the figure of which this one is another name, or its own.
+    pub(crate) fn original(&self) -> &str {
         match self.compute {
             Compute::As(original) => original,
             _ => &self.name,

@@ -35,6 +35,7 @@ pub fn json(comparison: &Comparison<'_>) -> Value {
         "differs": differs.collect::<Vec<_>>(),
         "confidence": comparison.options.confidence,
         "confidence_of_each": comparison.single_confidence,
+        "confidence_of_conditions": comparison.asked_confidence,
         "delta_percent": 100.0 * comparison.options.delta,
         "method": comparison.method(),
         "parts": comparison.parts.iter().map(part).collect::<Vec<_>>(),

@@ -60,11 +60,41 @@ pub struct CompareOptions {
     pub delta: f64,
     /// Confidence that all intervals contain the true differences (0 to 1).
     pub confidence: f64,
+    /// Rows about which somebody has a question of his own: these intervals have the confidence together, whatever else is shown.
+    pub asked: Vec<AskedRow>,
+}
+
+/// A row of a comparison about which somebody has a question of his own.
+#[derive(Clone, Debug)]
+pub struct AskedRow {
+    /// The figure.
+    pub figure: &'static Figure,
+    /// The phase; `None` for each of them.
+    pub phase: Option<String>,
+}
+
+impl AskedRow {
+    fn is(&self, figure: &Figure, phase: &str) -> bool {
+        self.figure.is_same_as(figure) && self.phase.as_deref().is_none_or(|name| name == phase)
+    }
+}
+
+impl CompareOptions {
+    /// The confidence of each of so many intervals with which all of them together have the confidence of the options (Bonferroni).
+    pub fn confidence_of_each(&self, intervals: usize) -> f64 {
+        1.0 - (1.0 - self.confidence) / intervals.max(1) as f64
+    }
 }
 
 impl Default for CompareOptions {
     fn default() -> CompareOptions {
-        CompareOptions { phases: Vec::new(), objects: Vec::new(), delta: DELTA, confidence: CONFIDENCE }
+        CompareOptions {
+            phases: Vec::new(),
+            objects: Vec::new(),
+            delta: DELTA,
+            confidence: CONFIDENCE,
+            asked: Vec::new(),
+        }
     }
 }
 
@@ -194,6 +224,8 @@ pub struct Comparison<'a> {
     pub parts: Vec<ComparedPhases>,
     /// Confidence of each single interval, which gives all intervals together the confidence of the options.
     pub single_confidence: f64,
+    /// The same for the rows that somebody asked about.
+    pub asked_confidence: f64,
 }
 
 impl Comparison<'_> {
@@ -247,9 +279,16 @@ impl Comparison<'_> {
                 "from the variance between runs where both groups have {REPEATS} runs or more, and otherwise {bootstrap}"
             ),
         };
+        let asked = match self.options.asked.is_empty() {
+            true => String::new(),
+            false => format!(
+                ", or {:.2} % for the rows of conditions, which count by themselves",
+                100.0 * self.asked_confidence
+            ),
+        };
         format!(
             "Standard errors come {source} Intervals follow Student's distribution, with {} % confidence for all of them \
-             together ({:.2} % each). Relative differences below {} % count as none.",
+             together ({:.2} % each{asked}). Relative differences below {} % count as none.",
             100.0 * self.options.confidence,
             100.0 * self.single_confidence,
             100.0 * self.options.delta
@@ -289,12 +328,31 @@ pub fn compare(groups: &[RunGroup], options: CompareOptions) -> Result<Compariso
     let phases = phases(groups, &options.phases)?;
     let measured: Vec<MeasuredPhases> =
         phases.iter().map(|names| MeasuredPhases::new(groups, names, &figures)).collect();
-    // Bonferroni: all intervals together have the confidence of the options.
-    let intervals: usize = measured.iter().map(|part| part.defined().count() * (groups.len() - 1)).sum();
-    let single_confidence = 1.0 - (1.0 - options.confidence) / intervals.max(1) as f64;
-    let parts =
-        measured.iter().map(|part| part.judge(&figures, groups, single_confidence, options.delta)).collect();
-    Ok(Comparison { groups, differs: all_differs(groups), parts, single_confidence, options })
+    let is_asked = |part: &MeasuredPhases, index: usize| {
+        options.asked.iter().any(|row| row.is(figures[index], &part.phase))
+    };
+    let rows = |asked: bool| -> usize {
+        let of_part =
+            |part: &MeasuredPhases| part.defined().filter(|row| is_asked(part, *row) == asked).count();
+        measured.iter().map(of_part).sum()
+    };
+    let others = groups.len() - 1;
+    let single_confidence = options.confidence_of_each(rows(false) * others);
+    let asked_confidence = options.confidence_of_each(rows(true) * others);
+    let judge = |part: &MeasuredPhases| {
+        let confidence =
+            |index: usize| if is_asked(part, index) { asked_confidence } else { single_confidence };
+        part.judge(&figures, groups, confidence, options.delta)
+    };
+    let parts = measured.iter().map(judge).collect();
+    Ok(Comparison {
+        groups,
+        differs: all_differs(groups),
+        parts,
+        single_confidence,
+        asked_confidence,
+        options,
+    })
 }
 
 /// The phases of each part, by run: usually the same for all, but the primary phases may have other names in each.
@@ -379,7 +437,7 @@ impl MeasuredPhases {
         &self,
         figures: &[&'static Figure],
         groups: &[RunGroup],
-        confidence: f64,
+        confidence: impl Fn(usize) -> f64,
         delta: f64,
     ) -> ComparedPhases {
         let usable: Vec<bool> = groups
@@ -392,7 +450,7 @@ impl MeasuredPhases {
             let between = Between::new(values.iter().map(Vec::as_slice));
             let change = |from: usize, to: usize| {
                 let difference = difference(&values[from], &values[to], between);
-                FigureChange::new(difference, mean(&values[from]), better, confidence, delta)
+                FigureChange::new(difference, mean(&values[from]), better, confidence(index), delta)
             };
             ComparedFigure {
                 figure,

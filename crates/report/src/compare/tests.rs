@@ -125,6 +125,32 @@ fn five_percent_are_found() {
     assert!(missed.len() <= 1, "{missed:#?}");
 }
 
+/// A table says of the row of a condition what the condition says, however many other rows there are.
+#[test]
+fn a_condition_and_its_row_agree() {
+    let conditions = conditions(&["rptm>+0%"]);
+    let mut undecided_alone = 0;
+    for pair in 0..20 {
+        let groups = [group("a", &[plan(pair, 1.0)]), group("b", &[plan(pair + 5000, 1.015)])];
+        let judged = |asked| {
+            let options = CompareOptions { delta: 0.0, asked, ..CompareOptions::default() };
+            let comparison = compare(&groups, options).unwrap();
+            (mean_rptm(&comparison).judgement, check_comparison(&comparison, &conditions)[0].holds)
+        };
+        let asked = AskedRow { figure: conditions[0].figure, phase: None };
+        let (judgement, holds) = judged(vec![asked]);
+        assert_eq!(
+            judgement == ChangeJudgement::Worse,
+            holds == Some(true),
+            "{pair}: {judgement:?}, {holds:?}"
+        );
+        let (judgement, holds) = judged(Vec::new());
+        undecided_alone += u32::from(judgement == ChangeJudgement::Noise && holds == Some(true));
+    }
+    // Among all rows, intervals are wider: some of these would contradict the condition.
+    assert!(undecided_alone > 0);
+}
+
 #[test]
 fn a_run_does_not_differ_from_itself() {
     let groups = [group("a", &[plan(1, 1.0)]), group("b", &[plan(1, 1.0)])];

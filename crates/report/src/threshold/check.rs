@@ -1,5 +1,7 @@
 //! Checks runs and comparisons against conditions.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::{Bound, Condition};
@@ -66,9 +68,11 @@ pub fn check_comparison(comparison: &Comparison<'_>, conditions: &[Condition]) -
     let all: Vec<(&Condition, &ComparedPhases)> =
         conditions.iter().flat_map(|condition| parts(comparison, condition)).collect();
     let others = comparison.groups.len() - 1;
-    // Bonferroni, as for tables; values have no intervals.
-    let changes = others * all.iter().filter(|(condition, _)| condition.is_change()).count();
-    let confidence = 1.0 - (1.0 - comparison.options.confidence) / changes.max(1) as f64;
+    // Several conditions may be about one interval; values have none.
+    let changes = all.iter().filter(|(condition, _)| condition.is_change());
+    let rows: BTreeSet<(&str, &str)> =
+        changes.map(|(condition, part)| (condition.figure.original(), part.phase.as_str())).collect();
+    let confidence = comparison.options.confidence_of_each(others * rows.len());
     let check = |condition: &Condition, part: &ComparedPhases, index: usize| {
         let (holds, found, value) = match row(part, condition) {
             // No group has a value.
