@@ -196,7 +196,7 @@ fn storage(scope: &Scope, evicted: f64, never: f64, with_room: Option<(&str, f64
         )
     } else if never >= FORGETS {
         format!(
-            "The cache is too small: {} of the missed hits were capacity misses, objects that had been hits before ({}) or \
+            "The cache is too small, or has a time limit of its own: {} of the missed hits were capacity misses, objects that had been hits before ({}) or \
              that had been evicted before their first repeat ({}).{before}",
             percent(both),
             percent(evicted),
@@ -204,7 +204,7 @@ fn storage(scope: &Scope, evicted: f64, never: f64, with_room: Option<(&str, f64
         )
     } else {
         format!(
-            "The cache is too small: {} of the missed hits were capacity misses, objects that had been hits before.{before}",
+            "The cache is too small, or has a time limit of its own: {} of the missed hits were capacity misses, objects that had been hits before.{before}",
             percent(evicted)
         )
     };
@@ -351,7 +351,7 @@ mod tests {
             .finish(&polygraph_stats::Finished { class: Class::Hit, ..Default::default() });
         let text = told(early(10, 0), &top);
         assert!(
-            text.contains("The cache is too small: 100 % of the missed hits were capacity misses"),
+            text.contains("The cache is too small, or has a time limit of its own: 100 % of the missed hits were capacity misses"),
             "{text}"
         );
         assert!(
@@ -397,7 +397,7 @@ mod tests {
     #[test]
     fn evictions_mean_a_small_cache() {
         let text = told(&scope(&[(MissCause::Evicted, 415), (MissCause::InFlight, 85)]));
-        let wanted = "The cache is too small: 83 % of the missed hits were capacity misses, objects that had been hits before.";
+        let wanted = "The cache is too small, or has a time limit of its own: 83 % of the missed hits were capacity misses, objects that had been hits before.";
         assert!(text.contains(wanted), "{text}");
         assert!(
             text.starts_with("500 of 1,000 offered hits (50 %) were misses.") && text.contains("17 % of")
@@ -419,7 +419,7 @@ mod tests {
                 .to_vec();
             told(&scope)
         };
-        assert!(kinds([60, 40]).contains("The cache is too small: 100 %"), "{}", kinds([60, 40]));
+        assert!(kinds([60, 40]).contains("time limit of its own: 100 %"), "{}", kinds([60, 40]));
         assert!(kinds([95, 0]).contains("does not store what it is allowed to store"), "{}", kinds([95, 0]));
     }
 
@@ -507,7 +507,10 @@ mod tests {
             scope.block.since_transfer(false, 60_000 + i);
         }
         let text = told(&scope);
-        assert!(text.contains("too small: 100 %") && text.contains("first repeat (99 %)"), "{text}");
+        assert!(
+            text.contains("time limit of its own: 100 %") && text.contains("first repeat (99 %)"),
+            "{text}"
+        );
         assert!(text.contains("was 5,051 ms for hits") && text.contains("60.1 s for repeats"), "{text}");
     }
 

@@ -311,7 +311,7 @@ fn a_rich_workload_shows_its_kinds() {
         "while idle, by the peer",
         "names looked up",
         "replies with cookies",
-        "The cache is too small: ",
+        "The cache is too small, ",
         "the object had been evicted after an earlier hit",
     ] {
         assert!(rich.contains(shown), "{shown}");
