@@ -121,7 +121,7 @@ const CLOCKS_APART_S: f64 = 1.0;
 /// The first server process whose log ends before the robots have finished. A log that was closed ends with the
 /// process; a log that was not closed may lack its last interval.
 fn first_gone(servers: &SideFacts, robots: Option<&SideFacts>, robots_end_s: f64) -> Option<OriginGone> {
-    // Of a process that was killed, nobody knows how it went on.
+    // Requests that went to other servers, or came from a store, did not need this one.
     let went_on = |process: &ProcessFacts| {
         robots.is_some_and(|robots| robots.went_on_after(process.last_s + CLOCKS_APART_S))
     };
@@ -131,7 +131,8 @@ fn first_gone(servers: &SideFacts, robots: Option<&SideFacts>, robots_end_s: f64
         // A device that answers by itself needs no server. Besides, the time at which this one ended may be that of another clock.
         Some(_) if process.started == 0 && robots.is_some_and(answered_otherwise) => false,
         Some(_) => !process.lived_until(robots_end_s) && !went_on(process),
-        None => process.last_s < robots_end_s,
+        // Of a process that was killed, nobody knows how it went on.
+        None => process.last_s < robots_end_s && !went_on(process),
     });
     let first = gone.min_by(|a, b| a.last_s.total_cmp(&b.last_s))?;
     Some(OriginGone { log: first.log.clone(), at_s: first.last_s })

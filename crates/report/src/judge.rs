@@ -6,8 +6,8 @@
 //! objects, resets) does not depend on the speed of the bench. What it was *too slow* for (time-outs, refused
 //! connections, connections at their limit, transactions piling up) may be caused by a bench that no longer reads its sockets. So
 //! evidence of the second kind becomes a mere warning if the bench was saturated, stalled, answered late or did not accept connections, or if
-//! others had the processors of the device's host. If client and
-//! server disagree about the contents, there is no evidence against the device.
+//! others had the processors of the device's host. What the device says of its servers (502, 503, 504) is void if the servers were
+//! slow in one of these ways. If client and server disagree about the contents, there is no evidence against the device.
 //!
 //! What a device sends after its origin server has ended is no evidence against it either: only counts until then are, see
 //! `RunFacts::origin_gone`. Where robots connect to the servers directly, there is no device: failures then count against the
@@ -44,7 +44,7 @@ mod verified;
 use polygraph_stats::BinSet;
 
 use crate::facts::RunFacts;
-use crate::verdict::{FindingSeverity, LimitingParty, Verdict, VerdictFinding, VerdictOutcome};
+use crate::verdict::{FindingSeverity, LimitingParty, Verdict, VerdictFinding, VerdictOutcome, VoidBy};
 
 pub(crate) use blame::ERRORS_MAX;
 pub use contents::MARK as CONTENTS_MARK;
@@ -112,7 +112,13 @@ impl Findings {
     /// Like `add_slow_device`, for a device whose failure is not that it did not sustain the load.
     fn slow_as(&mut self, rule: &'static str, deed: &'static str, text: String) {
         self.failed_as(rule, deed, text);
-        self.latest().needs_quick_bench = true;
+        self.latest().void_by = VoidBy::SlowBench;
+    }
+
+    /// Adds failures that the device blamed on its servers, which counts against it only if these were fast enough.
+    fn relayed_as(&mut self, rule: &'static str, deed: &'static str, text: String) {
+        self.failed_as(rule, deed, text);
+        self.latest().void_by = VoidBy::SlowServers;
     }
 
     /// The finding that was added last.
@@ -133,7 +139,7 @@ impl Findings {
             party,
             text,
             deed: None,
-            needs_quick_bench: false,
+            void_by: VoidBy::Nothing,
             explains_all: false,
         });
     }
@@ -150,33 +156,40 @@ impl Findings {
         self.latest().explains_all = failed >= NEARLY_ALL * ended;
     }
 
-    /// Why slowness is no evidence against the device; `None` if nothing excuses it.
-    fn excuse(&self) -> Option<&'static str> {
+    /// Why the evidence is none against the device; `None` if nothing excuses it.
+    fn excuse(&self, void_by: VoidBy) -> Option<&'static str> {
+        if void_by == VoidBy::Nothing {
+            return None;
+        }
         let invalid = || self.all.iter().filter(|finding| finding.weight == FindingSeverity::Invalid);
-        if invalid().any(|finding| SLOW_BENCH.contains(&finding.rule)) {
+        let of_server = |finding: &VerdictFinding| {
+            [Some(LimitingParty::Server), Some(LimitingParty::Host)].contains(&finding.party)
+        };
+        let slow = |finding: &VerdictFinding| SLOW_BENCH.contains(&finding.rule);
+        if invalid().any(|finding| slow(finding) && (void_by == VoidBy::SlowBench || of_server(finding))) {
             return Some("the bench may be the cause: it was too slow itself");
         }
-        if invalid().any(|finding| finding.rule == starved::STARVED) {
+        if void_by == VoidBy::SlowBench && invalid().any(|finding| finding.rule == starved::STARVED) {
             return Some("others on its host may be the cause: it lacked a processor");
         }
-        let is_late =
-            |finding: &VerdictFinding| finding.rule == "late" && finding.party == Some(LimitingParty::Server);
-        if invalid().any(is_late) {
+        let of_server = |finding: &VerdictFinding| finding.party == Some(LimitingParty::Server);
+        if invalid().any(|finding| finding.rule == "late" && of_server(finding)) {
             return Some("the bench may be the cause: its servers answered late");
         }
-        let gone = |finding: &VerdictFinding| {
-            finding.rule == "interrupted" && finding.party == Some(LimitingParty::Server)
-        };
-        invalid().any(gone).then_some("a missing origin server may be the cause")
+        // What a device says after a server has gone is not counted at all.
+        let gone = |finding: &VerdictFinding| finding.rule == "interrupted" && of_server(finding);
+        (void_by == VoidBy::SlowBench && invalid().any(gone))
+            .then_some("a missing origin server may be the cause")
     }
 
     fn into_verdict(mut self) -> Verdict {
         self.excuse_for_contents();
         self.excuse_for_accepting();
         self.excuse_for_missing_server_log();
-        let excuse = self.excuse();
+        let excuses: Vec<Option<&str>> =
+            self.all.iter().map(|finding| self.excuse(finding.void_by)).collect();
         let Findings { all: mut findings, device } = self;
-        for finding in findings.iter_mut().filter(|finding| finding.needs_quick_bench) {
+        for (finding, excuse) in findings.iter_mut().zip(excuses) {
             if let Some(excuse) = excuse {
                 finding.weight = FindingSeverity::Warning;
                 finding.text.push_str(&format!(" ({excuse})"));
@@ -202,10 +215,12 @@ impl VerdictFinding {
             (FindingSeverity::Invalid, ..) if self.explains_all => 0,
             // Suspect a server last if the logs cannot distinguish it from the device.
             (FindingSeverity::Invalid, _, Some(LimitingParty::Server)) if self.deed.is_some() => 5,
-            // A test that was cut short is a consequence of another fault; a disagreement of client and server is not.
             (_, logs::MIXED, _) => 0,
+            // Somebody stopped the test, or it could not go on.
+            (_, "interrupted", _) => 1,
+            // A test that was cut short is a consequence of another fault; a disagreement of client and server is not.
             (_, rule, Some(LimitingParty::Test)) if rule != contents::CONTENTS => 6,
-            (_, "interrupted" | "origin" | "stalls" | throttled::THROTTLED | starved::STARVED, _) => 1,
+            (_, "origin" | "stalls" | throttled::THROTTLED | starved::STARVED, _) => 1,
             (_, "names" | "network" | foreign::FOREIGN | "resources" | accepting::REFUSED, _) => 2,
             (_, "gaps" | "saturated" | "clock" | accepting::LISTEN_QUEUE, _) => 3,
             _ => 4,

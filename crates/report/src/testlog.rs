@@ -52,6 +52,8 @@ pub struct Run {
     pub error: Option<(usize, ErrorKind)>,
     /// Second from which this error occurs.
     pub error_from: f64,
+    /// The status of replies with a bad status.
+    pub status: u16,
     /// One in this many replies is not verified.
     pub unverified: Option<u64>,
     /// Every m-th transaction has this error.
@@ -120,6 +122,7 @@ impl Default for Run {
             clock_step_ns: 0,
             error: None,
             error_from: 0.0,
+            status: 503,
             unverified: None,
             second_error: None,
             server_error: None,
@@ -423,7 +426,7 @@ impl Run {
         let sample = x.error.map(|kind| {
             block.count_error(kind);
             if kind == ErrorKind::BadStatus {
-                block.fail(503, us, x.size, true);
+                block.fail(self.status, us, x.size, true);
             }
             (kind, evidence(at_ns))
         });

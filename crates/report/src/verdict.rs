@@ -54,6 +54,17 @@ impl FindingSeverity {
     }
 }
 
+/// Which slowness of the bench makes evidence against a device void.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum VoidBy {
+    /// None: the evidence does not depend on the speed of the bench.
+    Nothing,
+    /// That of the servers: the device told that they did not answer.
+    SlowServers,
+    /// That of any side: the device seemed slow.
+    SlowBench,
+}
+
 /// A violated rule of the verdict.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VerdictFinding {
@@ -67,8 +78,8 @@ pub struct VerdictFinding {
     pub text: String,
     /// What the device did, in a few words that follow `the device`.
     pub(crate) deed: Option<&'static str>,
-    /// Whether the evidence is void if the bench was too slow.
-    pub(crate) needs_quick_bench: bool,
+    /// Which slowness of the bench makes the evidence void.
+    pub(crate) void_by: VoidBy,
     /// Whether it explains why (nearly) all transactions failed.
     pub(crate) explains_all: bool,
 }

@@ -69,6 +69,16 @@ pub(super) fn ended_foreign(block: &Block) -> f64 {
     (block.foreign_count() + block.foreign.failed.sum(ErrorKind::fails)) as f64
 }
 
+/// Statuses that say that the next server cannot be reached or does not answer (RFC 9110, section 15.6), and what load balancers and
+/// Squid say then.
+const GATEWAY: [u16; 3] = [502, 503, 504];
+
+/// Failures that a device blames on the next server: these statuses, and connections that a SOCKS proxy did not open.
+pub(super) fn relayed(scope: &Scope) -> f64 {
+    let of_status = |&status| scope.block.other_replies.get(status).map_or(0, |replies| replies.size.count());
+    GATEWAY.iter().map(of_status).sum::<u64>() as f64 + error_count(&scope.block, ErrorKind::SocksConnect)
+}
+
 /// Failures of other kinds than this one for which the device is to blame because of what it sent.
 pub(super) fn failed_otherwise(scope: &Scope, than: ErrorKind) -> f64 {
     let others = failing(scope).filter(|failed| failed.kind != than && failed.who == Blame::Device);

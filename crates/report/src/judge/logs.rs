@@ -5,11 +5,9 @@ use std::collections::BTreeSet;
 use polygraph_stats::record::settings::SERVERS;
 use polygraph_stats::{EndReason, ErrorKind};
 
-use super::blame::{self, Blame, ERRORS_MAX, failed_by};
+use super::blame::{self, Blame, ERRORS_MAX, failed_by, relayed};
 use super::{FAILURES, FindingSeverity, Findings, LimitingParty};
 use crate::facts::{PhaseEnd, PhaseFacts, ProcessFacts, RunFacts, SideFacts};
-use crate::figures::error_count;
-use crate::scope::Scope;
 use crate::verdict::VerdictFinding;
 
 /// Name of the rule about logs of one side only.
@@ -76,12 +74,15 @@ fn client(process: &ProcessFacts, found: &mut Findings) {
 /// `went_on`: robots received replies after the end of the server as before.
 fn server(process: &ProcessFacts, needed_s: f64, went_on: bool, found: &mut Findings) {
     let lived = process.lived_until(needed_s);
+    let others =
+        "but requests succeeded as before: they were for other servers, or the clocks of the hosts differ";
     for missing in &process.missing {
         let text = format!("the record of an origin server is incomplete: {missing}");
-        if lived {
-            found.warn("interrupted", text);
-        } else {
-            found.invalid("interrupted", LimitingParty::Server, text);
+        match (lived, went_on) {
+            (true, _) => found.warn("interrupted", text),
+            // A balancer that takes the other servers instead does what it is there for.
+            (false, true) => found.warn("interrupted", format!("{text}, {others}")),
+            (false, false) => found.invalid("interrupted", LimitingParty::Server, text),
         }
     }
     if let Some((party, text)) = could_not_continue(process) {
@@ -97,8 +98,7 @@ fn server(process: &ProcessFacts, needed_s: f64, went_on: bool, found: &mut Find
             );
         }
         Some(EndReason::Interrupted) if !lived => {
-            let text = "but requests succeeded as before: they were for other servers, or the clocks of the hosts differ";
-            found.warn("interrupted", format!("an origin server was stopped {early}, {text}"));
+            found.warn("interrupted", format!("an origin server was stopped {early}, {others}"));
         }
         // Robots whose requests are all hits need no server.
         Some(EndReason::Idle) if !lived => {
@@ -110,7 +110,7 @@ fn server(process: &ProcessFacts, needed_s: f64, went_on: bool, found: &mut Find
 
 pub(super) fn one_side(facts: &RunFacts, found: &mut Findings) {
     match (&facts.client, &facts.server) {
-        (Some(client), None) if is_device_or_server(client, &GATEWAY) => {
+        (Some(client), None) if is_device_or_server(client) => {
             let text = "too many transactions failed, and no server log shows whether the origin servers were running: the device or \
             the servers may have failed; add the server's log";
             found.invalid(ONE_SIDE, LimitingParty::Test, text.to_owned());
@@ -121,7 +121,7 @@ pub(super) fn one_side(facts: &RunFacts, found: &mut Findings) {
                 return;
             };
             let text = format!("only {here} of the {planned} servers of the workload have logs");
-            match is_device_or_server(client, &BALANCER) {
+            match is_device_or_server(client) {
                 true => {
                     let text = format!(
                         "{text}, and too many transactions failed: were the other servers running? Add their logs"
@@ -202,33 +202,22 @@ fn ports(list: &str) -> Option<BTreeSet<u16>> {
 
 /// Whether, without a server log, the origin servers explain the failures as well as a device does: no good reply ever arrived,
 /// a gateway says that it cannot reach them, or no log names a device. A proxy that refuses connections is certainly not running.
-fn is_device_or_server(client: &SideFacts, gateway: &[u16]) -> bool {
+fn is_device_or_server(client: &SideFacts) -> bool {
     let Some(total) = &client.total else { return false };
     let blamed = failed_by(total, Blame::Device) + failed_by(total, Blame::Slow);
     let named = client.processes.iter().all(|process| process.names_device());
     let refused = blame::most(total) == Some(ErrorKind::ConnectFailed);
     blamed > ERRORS_MAX * blame::ended(total)
-        && (total.block.ok_count() == 0 || 2.0 * gateway_errors(total, gateway) > blamed || !named)
+        && (total.block.ok_count() == 0 || 2.0 * relayed(total) > blamed || !named)
         && !(named && refused)
 }
-
-/// Statuses that say that the next server cannot be reached or does not answer (RFC 9110, section 15.6).
-const GATEWAY: [u16; 2] = [502, 504];
-/// The same, and that of load balancers without a server that answers.
-const BALANCER: [u16; 3] = [502, 503, 504];
 
 /// Whether most failures are other answers than those of a device that cannot reach its servers.
 pub(crate) fn answered_otherwise(client: &SideFacts) -> bool {
     client.total.as_ref().is_some_and(|total| {
-        let said = failed_by(total, Blame::Device) - gateway_errors(total, &BALANCER);
+        let said = failed_by(total, Blame::Device) - relayed(total);
         2.0 * said > total.block.failed_count() as f64
     })
-}
-
-/// Requests that got one of these statuses, or for which a SOCKS proxy opened no connection.
-fn gateway_errors(total: &Scope, statuses: &[u16]) -> f64 {
-    let of_status = |&status| total.block.other_replies.get(status).map_or(0, |replies| replies.size.count());
-    statuses.iter().map(of_status).sum::<u64>() as f64 + error_count(&total.block, ErrorKind::SocksConnect)
 }
 
 impl Findings {

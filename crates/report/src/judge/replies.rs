@@ -3,7 +3,7 @@
 use polygraph_stats::error::Nature;
 use polygraph_stats::{EndReason, ErrorKind, Side};
 
-use super::blame::{self, Blame, ERRORS_MAX, failed_by, most_to_blame};
+use super::blame::{self, Blame, ERRORS_MAX, failed_by, most_to_blame, relayed};
 use super::explained::explained;
 use super::{Findings, LimitingParty, apart, foreign};
 use crate::facts::{PhaseFacts, RunFacts};
@@ -29,13 +29,15 @@ pub(super) fn errors(facts: &RunFacts, found: &mut Findings) {
     let evidence = headline.evidence();
     if let Some(blamed) = too_many(evidence) {
         let (text, deed) = (text(&headline.phase, evidence, blamed), blame::deed(evidence));
-        let said = failed_by(evidence, Blame::Device) > ERRORS_MAX * blame::ended(evidence);
+        let is_much = |failed: f64| failed > ERRORS_MAX * blame::ended(evidence);
+        let said = failed_by(evidence, Blame::Device);
         match explained(facts, evidence, &headline.phase) {
             Some((party, why)) => {
                 let share = (blamed, blame::ended(evidence));
                 found.explain("errors", party, format!("{text}{why}"), share);
             }
-            None if said => found.failed_as("errors", deed, text),
+            None if is_much(said - relayed(evidence)) => found.failed_as("errors", deed, text),
+            None if is_much(said) => found.relayed_as("errors", deed, text),
             None => found.slow_as("errors", deed, text),
         }
     } else if let (Some(blamed), Some(gone)) = (too_many(&headline.scope), &facts.origin_gone) {
@@ -68,6 +70,7 @@ pub(super) fn error_goal(facts: &RunFacts, found: &mut Findings) {
         let evidence = phase.and_then(PhaseFacts::evidence);
         let own = evidence.zip(phase).and_then(|(scope, phase)| explained(facts, scope, &phase.name));
         let share = |who| evidence.map_or(0.0, |scope| failed_by(scope, who) / blame::ended(scope).max(1.0));
+        let relayed_share = evidence.map_or(0.0, |scope| relayed(scope) / blame::ended(scope).max(1.0));
         let deed = evidence.map_or(blame::OVERLOADED, blame::deed);
         match all.and_then(most_to_blame) {
             Some(Blame::Names) => found.invalid("error goal", LimitingParty::NameServer, text),
@@ -84,7 +87,10 @@ pub(super) fn error_goal(facts: &RunFacts, found: &mut Findings) {
             _ if let Some((party, why)) = &own => {
                 found.invalid("error goal", *party, format!("{text}{why}"));
             }
-            _ if share(Blame::Device) > ERRORS_MAX => found.failed_as("error goal", deed, text),
+            _ if share(Blame::Device) - relayed_share > ERRORS_MAX => {
+                found.failed_as("error goal", deed, text)
+            }
+            _ if share(Blame::Device) > ERRORS_MAX => found.relayed_as("error goal", deed, text),
             _ if facts.origin_gone.is_some() && share(Blame::Slow) <= ERRORS_MAX => {
                 found.invalid("error goal", LimitingParty::Server, text);
             }

@@ -52,8 +52,7 @@ fn table() -> Vec<Rule> {
     add(
         "interrupted",
         "a client was stopped or died, or its log is damaged or was not closed; a server was stopped or died, or \
-         its log ended, before the end of the primary phase (a server without traffic, or one that ended in order and after which requests succeeded as before: \
-         warning); the test would never have ended"
+         its log ended, before the end of the primary phase (a server without traffic, or one after which requests succeeded as before: warning); the test would never have ended"
             .into(),
         Invalid,
         logs::interrupted,
@@ -61,7 +60,7 @@ fn table() -> Vec<Rule> {
     add(
         "one side",
         "client logs are missing; or server logs are missing where the origin servers may have caused the \
-         failures: no reply was successful, most failures were replies 502 or 504, or no device is named (otherwise missing \
+         failures: no reply was successful, most failures were replies 502, 503 or 504, or no device is named (otherwise missing \
          server logs: warning)"
             .into(),
         Invalid,

@@ -134,6 +134,46 @@ fn measure_halves(sandbox: &Sandbox) -> Got {
     Got::of_logs(sandbox, "clt.log srv.log", &done)
 }
 
+/// A server that stands still behind a device that tells robots so.
+fn measure_gateway(sandbox: &Sandbox) -> Got {
+    let mut server = sandbox.start("server --listen 127.0.0.1:0 --rep_sz exp:2KB --log srv.log --loops 1");
+    let device = Device::start(Deed::Gateway);
+    let mut client = sandbox.start(&format!(
+        "client --origin 127.0.0.1:{} --proxy 127.0.0.1:{} --rep_sz exp:2KB --req_rate 50/sec --robots 10 --preflight no --goal 8s \
+         --cool_phase none --verb_lvl 2 --log clt.log --loops 1",
+        server.port("listening at"),
+        device.port()
+    ));
+    client.wait_for("i-meas");
+    server.signal(Signal::STOP);
+    std::thread::sleep(Duration::from_millis(1600));
+    server.signal(Signal::CONT);
+    let done = client.finish();
+    server.stop();
+    Got::of_logs(sandbox, "clt.log srv.log", &done)
+}
+
+/// Two servers behind a balancer, of which one is killed.
+fn measure_failover(sandbox: &Sandbox) -> Got {
+    let start = |log: &str| {
+        sandbox.start(&format!("server --listen 127.0.0.1:0 --rep_sz exp:2KB --log {log} --loops 1"))
+    };
+    let (mut first, mut second) = (start("first.log"), start("second.log"));
+    let ports = [first.port("listening at"), second.port("listening at")];
+    let device = Device::start(Deed::Balance(ports));
+    let mut client = sandbox.start(&format!(
+        "client --origin 127.0.0.1:{} --proxy 127.0.0.1:{} --rep_sz exp:2KB --req_rate 50/sec --robots 10 --preflight no --goal 8s \
+         --cool_phase none --verb_lvl 2 --log clt.log --loops 1",
+        ports[0],
+        device.port()
+    ));
+    client.wait_for("i-meas");
+    first.signal(Signal::KILL);
+    let done = client.finish();
+    second.stop();
+    Got::of_logs(sandbox, "clt.log first.log second.log", &done)
+}
+
 /// Longer than a process may stand still.
 const FROZEN: Option<Duration> = Some(Duration::from_millis(1600));
 
@@ -141,6 +181,18 @@ const FROZEN: Option<Duration> = Some(Duration::from_millis(1600));
 pub fn signals() -> Vec<Row> {
     let group = "two commands";
     vec![
+        Row::new(
+            group,
+            "the server stops for 1.6 s, and the device tells robots so (504)",
+            Want::invalid("server", "stalls").code(0),
+            measure_gateway,
+        ),
+        Row::new(
+            group,
+            "one of two servers is killed, and a balancer takes the other",
+            Want::VALID.warning("interrupted"),
+            measure_failover,
+        ),
         Row::new(group, "the server is killed", Want::invalid("server", "interrupted").code(0), |sandbox| {
             measure(sandbox, Victim::Server, Signal::KILL, true, None)
         }),

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// How long one side of a connection may be silent.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a gateway waits for its server.
+const SOON: Duration = Duration::from_millis(250);
 
 /// What a device does with a request.
 #[derive(Clone, Copy)]
@@ -23,6 +25,10 @@ pub enum Deed {
     Relay(fn(Reply, u64) -> Vec<u8>),
     /// Gets the reply to what this makes of the head of a request, without its body if the head names none any more.
     Rewrite(fn(&str) -> String),
+    /// Passes requests on, and answers with 504 what its server does not answer soon.
+    Gateway,
+    /// Passes each request on to the first of these ports of this host at which a server answers.
+    Balance([u16; 2]),
     /// Passes requests on, but never answers the first of so many.
     Ignore(u64),
     /// Passes so many requests on, and answers none after them.
@@ -156,6 +162,15 @@ fn serve(
             client.write_all(&made)?;
         }
         Deed::Rewrite(make) => client.write_all(&fetch(&make(&request))?.bytes())?,
+        Deed::Gateway => client.write_all(&fetch_within(&request, SOON).map_or_else(
+            |_| b"HTTP/1.1 504 Gateway Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_vec(),
+            |reply| reply.bytes(),
+        ))?,
+        Deed::Balance(ports) => {
+            let mut tried = ports.iter().map(|port| ask(TcpStream::connect(("127.0.0.1", *port))?, &request));
+            let reply = tried.find_map(Result::ok).ok_or(ErrorKind::ConnectionRefused)?;
+            client.write_all(&reply.bytes())?;
+        }
         Deed::FallSilent(from) if number >= from => hold(&mut client),
         Deed::Ignore(every) if number.is_multiple_of(every) => hold(&mut client),
         Deed::Ignore(_) | Deed::FallSilent(_) => client.write_all(&fetch(&request)?.bytes())?,
@@ -192,14 +207,37 @@ fn read_head(from: &mut TcpStream) -> std::io::Result<Option<String>> {
 
 /// Asks the origin that the request names.
 fn fetch(request: &str) -> std::io::Result<Reply> {
-    let wrong = || std::io::Error::from(ErrorKind::InvalidData);
-    let (line, fields) = request.split_once("\r\n").ok_or_else(wrong)?;
+    fetch_within(request, PATIENCE)
+}
+
+/// Asks the origin that the request names, and waits no longer than this for each part of its reply.
+fn fetch_within(request: &str, patience: Duration) -> std::io::Result<Reply> {
+    let origin = TcpStream::connect(parts(request).ok_or(ErrorKind::InvalidData)?.authority)?;
+    origin.set_read_timeout(Some(patience))?;
+    ask(origin, request)
+}
+
+/// A request as a proxy gets it.
+struct Parts<'a> {
+    method: &'a str,
+    authority: &'a str,
+    path: &'a str,
+    fields: &'a str,
+}
+
+fn parts(request: &str) -> Option<Parts<'_>> {
+    let (line, fields) = request.split_once("\r\n")?;
     let mut words = line.split(' ');
-    let (method, url) = (words.next().ok_or_else(wrong)?, words.next().ok_or_else(wrong)?);
-    let rest = url.strip_prefix("http://").ok_or_else(wrong)?;
-    let (authority, path) = rest.split_at(rest.find('/').ok_or_else(wrong)?);
-    let mut origin = TcpStream::connect(authority)?;
-    origin.set_read_timeout(Some(PATIENCE))?;
+    let (method, url) = (words.next()?, words.next()?);
+    let rest = url.strip_prefix("http://")?;
+    let (authority, path) = rest.split_at(rest.find('/')?);
+    Some(Parts { method, authority, path, fields })
+}
+
+/// Sends a request to an origin, and waits for the reply.
+fn ask(mut origin: TcpStream, request: &str) -> std::io::Result<Reply> {
+    let wrong = || std::io::Error::from(ErrorKind::InvalidData);
+    let Parts { method, path, fields, .. } = parts(request).ok_or_else(wrong)?;
     let fields: Vec<&str> =
         fields.lines().filter(|field| !field.to_ascii_lowercase().contains("connection:")).collect();
     let sent = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n{}\r\n", fields.join("\r\n"));

@@ -51,7 +51,12 @@ fn what_was_slow_while_the_bench_stood_still_is_no_evidence() {
     check(&late, VerdictOutcome::Failed, &["errors"]);
     let stopped = Run { stalls: [None, Some((10.0, 15.0))], ..late.clone() };
     check(&stopped, VerdictOutcome::Invalid, &["stalls", "(errors)"]);
-    let wrong = Run { error: Some((20, ErrorKind::BadStatus)), ..stopped };
+    // A gateway says that its server does not answer. Other errors are its own.
+    let gateway = Run { error: Some((20, ErrorKind::BadStatus)), status: 504, ..stopped };
+    check(&gateway, VerdictOutcome::Invalid, &["stalls", "(errors)"]);
+    let client_stopped = Run { stalls: [Some((10.0, 15.0)), None], ..gateway.clone() };
+    check(&client_stopped, VerdictOutcome::Failed, &["stalls", "errors"]);
+    let wrong = Run { status: 500, ..gateway };
     check(&wrong, VerdictOutcome::Failed, &["stalls", "errors"]);
     // A phase that is not judged is one in which a run is given up.
     let given_up = Run {
@@ -191,7 +196,7 @@ fn a_saturated_bench_may_be_why_replies_were_cut() {
 fn a_saturated_bench_excuses_a_slow_device_but_not_wrong_answers() {
     let slow = Run { busy: 0.95, capacity: 80.0, ..Run::default() };
     check(&slow, VerdictOutcome::Invalid, &["saturated", "saturated", "(following)", "(growing)"]);
-    let wrong = Run { busy: 0.95, error: Some((20, ErrorKind::BadStatus)), ..Run::default() };
+    let wrong = Run { busy: 0.95, error: Some((20, ErrorKind::BadStatus)), status: 500, ..Run::default() };
     check(&wrong, VerdictOutcome::Failed, &["saturated", "saturated", "errors"]);
 }
 

@@ -59,7 +59,10 @@ fn log_cut_inside_a_record() {
 #[test]
 fn a_server_must_live_as_long_as_the_primary_phase() {
     let killed = |at| Run { end: None, stop_at: Some(at), ..Run::default() }.server();
-    check_logs(&[Run::default().client(), killed(20.0)], VerdictOutcome::Invalid, &["interrupted"]);
+    let failing = Run { error: Some((5, ErrorKind::BadStatus)), error_from: 20.0, ..Run::default() };
+    assert_eq!(verdict(&[failing.client(), killed(20.0)]).0, "INVALID (server)");
+    // Other servers did its work.
+    check_logs(&[Run::default().client(), killed(20.0)], VerdictOutcome::Valid, &["(interrupted)"]);
     check_logs(&[Run::default().client(), killed(35.0)], VerdictOutcome::Valid, &["(interrupted)"]);
 }
 
@@ -226,19 +229,15 @@ fn a_client_alone_does_not_blame_a_device_for_a_dead_server() {
         VerdictOutcome::Failed,
         &["(one side)", "errors"],
     );
-    check_logs(
-        &logs(3, ErrorKind::BadStatus, "127.0.0.1:3128"),
-        VerdictOutcome::Failed,
-        &["(one side)", "errors"],
-    );
-    // A gateway says that it cannot reach the server.
-    let mut gateway = logs(3, ErrorKind::BadStatus, "127.0.0.1:3128");
-    for record in &mut gateway[0].log.records {
-        if let Record::Interval(interval) = record {
-            (0..interval.block.failed_count()).for_each(|_| interval.block.fail(502, 1, 1, false));
+    for (status, blamed) in [(500, true), (502, false), (503, false), (504, false)] {
+        let mut client = Run { error: Some((3, ErrorKind::BadStatus)), status, ..Run::default() }.client();
+        client.log.header.settings.push(("proxy".into(), "127.0.0.1:3128".into()));
+        match blamed {
+            true => check_logs(&[client], VerdictOutcome::Failed, &["(one side)", "errors"]),
+            // A gateway says that it cannot reach the server.
+            false => unknown(&[client]),
         }
     }
-    unknown(&gateway);
     check_logs(
         &logs(3, ErrorKind::WrongObject, "none"),
         VerdictOutcome::Failed,
