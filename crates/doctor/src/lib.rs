@@ -24,4 +24,4 @@ pub use facts::HostFacts;
 pub use finding::{HostFinding, Impact, Remedy};
 pub use mend::{Mended, PURPOSE, mend, take_back};
 pub use planned_load::PlannedLoad;
-pub use read::{Depth, read_host, sample_idle};
+pub use read::{Depth, read_descriptors, read_host, sample_idle};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-use polygraph_doctor::{Depth, Diagnosis, Impact, PlannedLoad, diagnose_quick, read_host};
+use polygraph_doctor::{Depth, Diagnosis, Impact, PlannedLoad, diagnose_quick, read_descriptors, read_host};
 use polygraph_engine::Layout;
 use polygraph_plan::Test;
 use polygraph_traffic::Distr;
@@ -32,8 +32,7 @@ pub fn check(load: &PlannedLoad, results: &Path, notify: Notify) -> Result<(), F
 /// # Errors
 /// If too few files may be opened.
 pub fn check_descriptors() -> Result<(), Failure> {
-    let facts = read_host(Path::new("/"), Path::new("."), Depth::Quick);
-    let mut found = diagnose_quick(&facts, &PlannedLoad::default());
+    let mut found = diagnose_quick(&read_descriptors(Path::new("/")), &PlannedLoad::default());
     found.retain(|diagnosis| diagnosis.check.name == "descriptors");
     refuse(&found)
 }

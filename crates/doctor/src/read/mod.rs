@@ -54,3 +54,8 @@ pub fn read_host(root: &Path, results: &Path, depth: Depth) -> HostFacts {
     }
     facts
 }
+
+/// Reads how many files processes may have open on the host whose files are below `root`, and nothing else.
+pub fn read_descriptors(root: &Path) -> HostFacts {
+    HostFacts { descriptors: system::descriptors(&HostFiles::at(root)), ..HostFacts::default() }
+}
