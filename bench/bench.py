@@ -64,7 +64,7 @@ class Case:
 def cases(scale):
     """Few enough one-request connections that client ports suffice; so many transactions that the start of a process costs
     little beside them."""
-    persistent, single = int(200_000 * scale), int(20_000 * scale)
+    persistent, single = int(500_000 * scale), int(30_000 * scale)
     long, short = 3 * scale, 2 * scale
     return [
         Case("persistent 1 KB", 1 * KB, True, persistent, long),

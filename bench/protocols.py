@@ -58,7 +58,7 @@ class Case:
 
 def cases(scale):
     """So many transactions that the start of a process costs little beside them, and so few connections that client ports suffice."""
-    single, many, long = int(8_000 * scale), int(100_000 * scale), 3 * scale
+    single, many, long = int(8_000 * scale), int(500_000 * scale), 3 * scale
     both = ("polysrv", "nginx")
     return [
         Case("TLS 1.3, full handshake", ("polyclt", "s_time"), both, single, long, persistent=False),
