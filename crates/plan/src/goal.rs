@@ -93,7 +93,7 @@ impl fmt::Display for Goal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = Vec::new();
         parts.extend(self.xactions.map(|n| format!("{n} transactions")));
-        parts.extend(self.duration.map(|s| format!("{s} s")));
+        parts.extend(self.duration.map(|s| format!("{} s", (1e3 * s).round() / 1e3)));
         parts.extend(self.fill_size.map(|bytes| format!("{bytes} bytes filled")));
         parts.extend(self.errors.map(|e| match e < 1.0 {
             true => format!("fail at {:.0} % errors", e * 100.0),

@@ -1,10 +1,12 @@
 //! Folds the logs of one run into the facts from which verdict, reports and tables are made.
 
 use std::borrow::Cow;
+use std::net::SocketAddr;
 use std::panic::resume_unwind;
 use std::path::PathBuf;
 
 use polygraph_stats::log::LogError;
+use polygraph_stats::record::environment;
 use polygraph_stats::{EndReason, LogFile, Record, Side};
 
 use crate::facts::{Headline, OriginGone, PhaseFacts, ProcessFacts, RunFacts, SideFacts};
@@ -156,13 +158,23 @@ fn asked_directly(client: &SideFacts, server: Option<&SideFacts>) -> bool {
         if let Some(device) = process.setting("device") {
             return device == "none";
         }
-        let listening = server.and_then(|side| side.processes[0].setting("addresses"));
         process.setting("proxy") == Some("none")
             && process.setting("SOCKS proxy").is_none_or(|socks| socks == "none")
             && process.header.workload_text.is_empty()
-            && listening.is_some()
-            && process.setting("origins") == listening
+            && server.is_some_and(|side| asked_at_its_address(process, &side.processes[0]))
     })
+}
+
+/// Whether the robots of a client asked where the server listens. One that listens at all addresses of its host states the host's name.
+fn asked_at_its_address(client: &ProcessFacts, server: &ProcessFacts) -> bool {
+    let (Some(asked), Some(listening)) = (client.setting("origins"), server.setting("addresses")) else {
+        return false;
+    };
+    let host = server.header.environment(environment::HOST);
+    let is_here = host.is_some() && client.header.environment(environment::HOST) == host;
+    let at_all = |port: u16| host.is_some_and(|host| listening == format!("{host}:{port}"));
+    let of_loopback = |asked: SocketAddr| is_here && asked.ip().is_loopback() && at_all(asked.port());
+    asked == listening || asked.parse().is_ok_and(of_loopback)
 }
 
 /// Headline figures come from the primary phases. If none of them counted anything, the last phase with the

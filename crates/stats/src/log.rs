@@ -330,7 +330,9 @@ pub fn unknown_records(name: &str, count: u64) -> String {
 /// The message about a log that was not closed.
 pub fn not_closed(name: &str, last_ns: u64) -> String {
     let last = last_ns as f64 * 1e-9;
-    format!("{name} was not closed: the process was killed; it ends {last:.1} s into the run")
+    format!(
+        "{name} was not closed: the process still runs, was killed, or had no space left on its disk; it ends {last:.1} s into the run"
+    )
 }
 
 #[cfg(test)]

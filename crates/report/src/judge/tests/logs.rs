@@ -246,6 +246,28 @@ fn a_client_alone_does_not_blame_a_device_for_a_dead_server() {
 }
 
 #[test]
+fn a_client_that_asks_the_server_itself_has_no_device() {
+    let device = |origin: &str, listening: &str, other_host: bool| {
+        let (mut client, mut server) = (Run::default().client(), Run::default().server());
+        for (log, name) in [(&mut client, "here"), (&mut server, if other_host { "there" } else { "here" })] {
+            log.log.header.environment.retain(|(name, _)| name != HOST);
+            log.log.header.environment.push((HOST.to_owned(), name.to_owned()));
+        }
+        client
+            .log
+            .header
+            .settings
+            .extend([("proxy".into(), "none".into()), ("origins".into(), origin.into())]);
+        server.log.header.settings.push(("addresses".into(), listening.into()));
+        fold(&[client, server]).unwrap().device
+    };
+    assert!(!device("10.0.0.1:80", "10.0.0.1:80", true));
+    assert!(!device("127.0.0.1:80", "here:80", false));
+    assert!(device("127.0.0.1:80", "there:80", true));
+    assert!(device("127.0.0.1:81", "here:80", false) && device("10.0.0.1:80", "here:80", false));
+}
+
+#[test]
 fn sides_that_disagree_about_contents_say_nothing_about_the_device() {
     let run = Run { error: Some((7, ErrorKind::OtherContents)), ..Run::default() };
     check(&run, VerdictOutcome::Invalid, &["contents"]);
