@@ -296,6 +296,12 @@ impl ProcessFacts {
         }
     }
 
+    /// Whether replies say how long they are fresh: those of tests that options describe do, and those of contents with a life cycle.
+    pub(crate) fn says_how_long_fresh(&self) -> bool {
+        let text = &self.header.workload_text;
+        text.is_empty() || text.contains("obj_life_cycle")
+    }
+
     /// Whether the process was running at this time, according to its intervals.
     pub fn lived_until(&self, at_s: f64) -> bool {
         self.last_s + self.interval_s + ENDS_APART_S >= at_s

@@ -73,7 +73,9 @@ pub fn explain(facts: &RunFacts) -> Option<MissExplanation> {
         sentences.extend(comparison(&measured));
         sentences
     } else {
-        without_hits(&headline.scope, client.processes.iter().all(ProcessFacts::may_have_cache))
+        let says_how_long_fresh = client.processes.iter().all(ProcessFacts::says_how_long_fresh);
+        let may_have_cache = client.processes.iter().all(ProcessFacts::may_have_cache);
+        without_hits(&headline.scope, may_have_cache, says_how_long_fresh)
     };
     let causes = MissCause::ALL
         .into_iter()
@@ -150,7 +152,7 @@ fn sentences(scope: &Scope, with_room: Option<(&str, f64)>) -> Vec<String> {
 }
 
 /// The explanation of a run without hits. Only what the replies themselves show can be said of a device that may have no cache.
-fn without_hits(scope: &Scope, may_have_cache: bool) -> Vec<String> {
+fn without_hits(scope: &Scope, may_have_cache: bool, says_how_long_fresh: bool) -> Vec<String> {
     let block = &scope.block;
     let missed = block.missed_total().count;
     let share = |cause: MissCause| block.missed[cause as usize].count as f64 / missed as f64;
@@ -166,11 +168,16 @@ fn without_hits(scope: &Scope, may_have_cache: bool) -> Vec<String> {
     let mut out = vec![format!("{what}: all {} offered hits were misses.", number(Some(missed as f64), 0))];
     let storage = share(MissCause::Evicted) + share(MissCause::NeverStored);
     if may_have_cache && shown.is_empty() && storage >= WORTH_A_SENTENCE {
-        out.push(
-            "If there is one in the path, it may be unable to know how long the replies are fresh (`Content` without \
-             `obj_life_cycle` in the workload file), or it is set up not to store them."
-                .to_owned(),
-        );
+        let fresh = match says_how_long_fresh {
+            true => "",
+            false => {
+                "it may be unable to know how long the replies are fresh (no `Content` of the workload file has `obj_life_cycle`), or "
+            }
+        };
+        out.push(format!(
+            "If there is one in the path, {fresh}it is set up not to store them, or does not use its copies: fields that it or a filter \
+             adds (`Set-Cookie`, `Vary`), and cookies or credentials of requests, keep many caches from that."
+        ));
     }
     out.extend(shown);
     out
@@ -431,11 +438,16 @@ mod tests {
 
     /// The explanation of a run with this scope, whose client's log has this setting.
     fn told_of_run(scope: Scope, setting: (&str, &str)) -> String {
+        told_of_workload(scope, setting, "")
+    }
+
+    fn told_of_workload(scope: Scope, setting: (&str, &str), workload: &str) -> String {
         let mut facts = crate::fold::fold(&crate::testlog::Run::default().logs()).unwrap();
         facts.headline.as_mut().unwrap().scope = scope.clone();
         let client = facts.client.as_mut().unwrap();
         client.phases.iter_mut().for_each(|phase| phase.scope = Some(scope.clone()));
         client.total = Some(scope);
+        client.processes[0].header.workload_text = workload.to_owned();
         let settings = &mut client.processes[0].header.settings;
         settings.retain(|(name, _)| name != setting.0);
         settings.push((setting.0.into(), setting.1.into()));
@@ -450,7 +462,16 @@ mod tests {
         let surrogate = ("device", "surrogate");
         let never = || scope(&[(MissCause::NeverStored, 500)]);
         let text = told_of_run(never(), surrogate);
-        assert!(text.starts_with(none) && text.contains("If there is one in the path"), "{text}");
+        assert!(
+            text.starts_with(none) && text.contains("If there is one in the path, it is set up not"),
+            "{text}"
+        );
+        let unknown = "it may be unable to know how long the replies are fresh";
+        for (workload, told) in
+            [("Content c = { size = 1KB; };", true), ("Content c = { obj_life_cycle = l; };", false)]
+        {
+            assert_eq!(told_of_workload(never(), surrogate, workload).contains(unknown), told, "{workload}");
+        }
         let text = told_of_run(with_a_hit(never()), surrogate);
         assert!(text.contains("The device does not store what it is allowed to store: 100 %"), "{text}");
     }
