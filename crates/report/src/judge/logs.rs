@@ -358,6 +358,15 @@ pub(super) fn phase(facts: &RunFacts, found: &mut Findings) {
         let name = &phase.name;
         let text = match phase.end {
             PhaseEnd::Complete => continue,
+            PhaseEnd::CutShort | PhaseEnd::Unended
+                if phase.goal_duration_s.is_some_and(|goal| measured_s(phase) > goal + LOST_LEAST_S) =>
+            {
+                format!(
+                    "the primary phase {name} did not end when it should have: {:.1} s measured instead of {:.1} s",
+                    measured_s(phase),
+                    phase.goal_duration_s.unwrap_or_default()
+                )
+            }
             PhaseEnd::CutShort | PhaseEnd::Unended => {
                 let goal = phase.goal_duration_s.map(|s| format!(" of {s:.1} s")).unwrap_or_default();
                 format!("the primary phase {name} was cut short: {:.1} s{goal} measured", measured_s(phase))
