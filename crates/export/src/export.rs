@@ -8,7 +8,7 @@ use std::sync::mpsc::sync_channel;
 
 use polygraph_report::facts::SideFacts;
 use polygraph_report::lx::contents;
-use polygraph_report::{LogSource, fold_in_turn};
+use polygraph_report::{LogSource, fold_in_turn, mixed};
 use polygraph_stats::{Record, Side};
 use serde_json::Value;
 
@@ -26,6 +26,8 @@ pub struct Exported {
     pub rows: usize,
     /// What is missing in the logs, in sentences.
     pub missing: Vec<String>,
+    /// Why the logs may not be those of one run, in the words of the verdict.
+    pub mixed: Vec<String>,
 }
 
 /// Writes all tables of the logs of one run, each to a file of its name in `folder`, which is created if it does not
@@ -73,8 +75,9 @@ pub fn export<S: LogSource>(logs: &[S], folder: &Path, format: Format) -> Result
     let path = folder.join("schema.json");
     let text = serde_json::to_string_pretty(&schema).map_err(io::Error::from);
     text.and_then(|text| std::fs::write(&path, text + "\n")).map_err(io_error(&path))?;
+    let mixed = mixed(&sides);
     let missing = sides.into_iter().flat_map(|side| side.processes).flat_map(|process| process.missing);
-    Ok(Exported { tables, rows: rows.into_iter().sum(), missing: missing.collect() })
+    Ok(Exported { tables, rows: rows.into_iter().sum(), missing: missing.collect(), mixed })
 }
 
 /// Adds the rows of a phase of one side to a table; kinds of content have these names.

@@ -148,8 +148,8 @@ impl DeviceFacts {
 
 /// The device as far as it is known from logs alone: the proxy's address, the model of a simulation, or no device.
 pub fn of_settings(facts: &RunFacts) -> Option<String> {
-    let settings = &facts.main_side().header().settings;
-    match settings.iter().find(|(name, _)| name == "device").map(|(_, device)| device.as_str()) {
+    let header = facts.main_side().header();
+    match header.setting("device") {
         Some("none") => return Some("no device".to_owned()),
         Some("surrogate") => return Some("a surrogate".to_owned()),
         Some("balancer") => return Some("a load balancer".to_owned()),
@@ -160,7 +160,7 @@ pub fn of_settings(facts: &RunFacts) -> Option<String> {
         let is_it = |name: &str| {
             name == setting || name.strip_suffix(setting).is_some_and(|kind| kind.ends_with(": "))
         };
-        let (_, found) = settings.iter().find(|(name, _)| is_it(name))?;
+        let (_, found) = header.settings.iter().find(|(name, _)| is_it(name))?;
         (found != "none").then_some(found)
     };
     // Robots without a proxy may have a surrogate.

@@ -89,6 +89,8 @@ pub struct ProcessFacts {
     pub end: Option<EndReason>,
     /// Number of unfinished transactions at the end.
     pub unfinished: Option<u64>,
+    /// Start of the process in seconds since the start of the run.
+    pub begin_s: f64,
     /// Time of the last record in seconds since the start of the run.
     pub last_s: f64,
     /// Longest interval in seconds.
@@ -268,21 +270,26 @@ impl RunFacts {
     }
 }
 
+/// Whether robots used a device, as far as is known: the log with this header does not state that there is none.
+pub(crate) fn names_device(header: &Header) -> bool {
+    match header.setting("device").or(header.setting("proxy")) {
+        Some("none") => header.setting("SOCKS proxy").is_some_and(|socks| socks != "none"),
+        _ => true,
+    }
+}
+
 /// Maximum distance, in seconds, between the last intervals of two processes that end together.
 const ENDS_APART_S: f64 = 0.5;
 
 impl ProcessFacts {
     /// The value of a setting in the header of its log.
     pub fn setting(&self, wanted: &str) -> Option<&str> {
-        self.header.settings.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str())
+        self.header.setting(wanted)
     }
 
-    /// Whether the robots of this process used a device, as far as is known: the log does not state that there is none.
+    /// Whether the robots of this process used a device, as far as is known.
     pub(crate) fn names_device(&self) -> bool {
-        match self.setting("device").or(self.setting("proxy")) {
-            Some("none") => self.setting("SOCKS proxy").is_some_and(|socks| socks != "none"),
-            _ => true,
-        }
+        names_device(&self.header)
     }
 
     /// Whether a cache may be between the robots of this process and the servers: balancers and SOCKS proxies have none.

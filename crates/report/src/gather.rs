@@ -255,6 +255,7 @@ impl<'a, S: LogSource> OneLog<'a, S> {
             header: self.log.header().clone(),
             end,
             unfinished,
+            begin_s: self.offset_s,
             last_s: self.offset_s + self.last_ns as f64 * 1e-9,
             interval_s: self.interval_s,
             intervals: self.intervals,

@@ -44,6 +44,7 @@ mod verified;
 use polygraph_stats::BinSet;
 
 use crate::facts::RunFacts;
+use crate::mixed::MIXED;
 use crate::verdict::{FindingSeverity, LimitingParty, Verdict, VerdictFinding, VerdictOutcome, VoidBy};
 
 pub(crate) use blame::ERRORS_MAX;
@@ -215,7 +216,7 @@ impl VerdictFinding {
             (FindingSeverity::Invalid, ..) if self.explains_all => 0,
             // Suspect a server last if the logs cannot distinguish it from the device.
             (FindingSeverity::Invalid, _, Some(LimitingParty::Server)) if self.deed.is_some() => 5,
-            (_, logs::MIXED, _) => 0,
+            (_, MIXED, _) => 0,
             // Somebody stopped the test, or it could not go on.
             (_, "interrupted", _) => 1,
             // A test that was cut short is a consequence of another fault; a disagreement of client and server is not.

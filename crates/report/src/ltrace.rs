@@ -10,8 +10,9 @@ use polygraph_stats::{Interval, Record};
 
 use crate::figures::{self, Figure, TableEntry};
 use crate::lx::{LxError, LxSide, Unknown, contents, logs_of, select};
+use crate::mixed::{LogOfRun, sentences};
 use crate::scope::{Scope, ScopeBuilder};
-use crate::source::{LogSource, RecordSource};
+use crate::source::{LogSource, RecordSource, offset_s};
 use crate::text::csv_cell;
 
 /// Options of a trace.
@@ -60,6 +61,8 @@ pub struct Trace {
     pub unknown: Vec<Unknown>,
     /// What is missing in the logs, in sentences.
     pub missing: Vec<String>,
+    /// Why the figures may not be those of one run, in the words of the verdict.
+    pub mixed: Vec<String>,
 }
 
 /// A column.
@@ -111,7 +114,7 @@ pub fn ltrace<S: LogSource>(logs: &[S], options: &TraceOptions) -> Result<Trace,
         false => table.windows(&mut text, &mut intervals),
         true => table.sliding(&mut text, &mut intervals),
     }
-    Ok(Trace { text, unknown, missing: intervals.missing() })
+    Ok(Trace { text, unknown, missing: intervals.missing(), mixed: intervals.mixed(&logs) })
 }
 
 /// The status codes in all intervals, if one of the names may be that of a figure of a status code.
@@ -140,6 +143,9 @@ struct OneLog<'a> {
     /// Start of the log in seconds since 1970.
     offset: f64,
     next: Option<Box<Interval>>,
+    /// End of the last interval so far, in nanoseconds since the start of the log.
+    last_ns: u64,
+    closed: bool,
 }
 
 impl OneLog<'_> {
@@ -147,8 +153,12 @@ impl OneLog<'_> {
         let next = self.records.find_map(|record| match record {
             Cow::Owned(Record::Interval(interval)) => Some(interval),
             Cow::Borrowed(Record::Interval(interval)) => Some(interval.clone()),
-            _ => None,
+            other => {
+                self.closed |= matches!(*other, Record::End { .. });
+                None
+            }
         });
+        self.last_ns = next.as_ref().map_or(self.last_ns, |interval| interval.end_ns);
         std::mem::replace(&mut self.next, next)
     }
 
@@ -162,7 +172,8 @@ impl<'a> InOrder<'a> {
         let start = |log: &S| log.header().start_unix_ns as f64 * 1e-9;
         let earliest = logs.iter().map(|log| start(log)).reduce(f64::min).unwrap_or(0.0);
         let open = |log: &'a S| {
-            let mut one = OneLog { records: log.records(), offset: start(log), next: None };
+            let mut one =
+                OneLog { records: log.records(), offset: start(log), next: None, last_ns: 0, closed: false };
             one.advance();
             if sync_times {
                 let first = one.next.as_ref().map_or(0.0, |interval| interval.begin_ns as f64 * 1e-9);
@@ -187,6 +198,22 @@ impl<'a> InOrder<'a> {
     /// What is missing in the logs, in sentences; known only after the last interval.
     fn missing(&self) -> Vec<String> {
         self.logs.iter().flat_map(|log| log.records.missing()).cloned().collect()
+    }
+
+    /// Why the logs may not be those of one run, in sentences; known only after the last interval.
+    fn mixed<S: LogSource>(&self, logs: &[&S]) -> Vec<String> {
+        let start_unix_ns = logs.iter().map(|log| log.header().start_unix_ns).min().unwrap_or(0);
+        let all = logs.iter().zip(&self.logs).map(|(log, one)| {
+            let begin_s = offset_s(log.header(), start_unix_ns);
+            LogOfRun {
+                log: log.name(),
+                header: log.header(),
+                begin_s,
+                last_s: begin_s + one.last_ns as f64 * 1e-9,
+                closed: one.closed,
+            }
+        });
+        sentences(&all.collect::<Vec<_>>())
     }
 }
 
@@ -385,6 +412,27 @@ mod tests {
         });
         assert!(rows.iter().all(|row| row[1] == "2") && rows.len() == 5);
         assert_eq!(sum(&rows), each[0] + each[1]);
+    }
+
+    #[test]
+    fn logs_of_several_runs_are_told() {
+        let mixed = |logs: &[Log]| {
+            let options = TraceOptions { objects: vec!["dhr".to_owned()], ..TraceOptions::default() };
+            ltrace(logs, &options).unwrap().mixed
+        };
+        let later = |s: u64| {
+            let mut log = Run { seed: 2, ..run() }.client();
+            log.log.header.start_unix_ns += s * 1_000_000_000;
+            log
+        };
+        assert_eq!(mixed(&[run().client(), later(8)]), [] as [&str; 0]);
+        // The first one ended after nine seconds.
+        let told = mixed(&[run().client(), later(10)]);
+        assert!(told.len() == 1 && told[0].starts_with("the logs come from several runs"), "{told:?}");
+        // A client that was killed may have been replaced.
+        let mut killed = run().client();
+        killed.log.records.retain(|record| !matches!(record, Record::End { .. }));
+        assert_eq!(mixed(&[killed, later(10)]), [] as [&str; 0]);
     }
 
     #[test]

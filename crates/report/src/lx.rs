@@ -16,6 +16,7 @@ use polygraph_stats::Side;
 use crate::facts::{RunFacts, SideFacts};
 use crate::figures::{self, RunFigures};
 use crate::fold::{FoldError, fold};
+use crate::mixed::MIXED;
 use crate::scope::Scope;
 use crate::source::{LogSource, of_side};
 use crate::{correctness, misses};
@@ -141,7 +142,7 @@ pub struct Extract {
 impl Extract {
     /// Why the figures may not be those of one run, in the words of the verdict.
     pub fn mixed(&self) -> impl Iterator<Item = &str> {
-        let findings = self.facts.verdict.findings.iter().filter(|finding| finding.rule == "mixed");
+        let findings = self.facts.verdict.findings.iter().filter(|finding| finding.rule == MIXED);
         findings.map(|finding| finding.text.as_str())
     }
 }

@@ -85,6 +85,11 @@ pub mod environment {
 }
 
 impl Header {
+    /// An entry of the settings.
+    pub fn setting(&self, name: &str) -> Option<&str> {
+        self.settings.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
     /// An entry of the environment.
     pub fn environment(&self, name: &str) -> Option<&str> {
         self.environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())

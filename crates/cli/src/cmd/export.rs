@@ -42,7 +42,7 @@ pub fn run(args: Args) -> Done {
     let folder = args.out.unwrap_or(default);
     let done =
         export(&open(&paths)?, &folder, args.format.unwrap_or_else(Format::best)).map_err(Failure::setup)?;
-    done.missing.iter().for_each(|missing| output::warn(missing));
+    done.missing.iter().chain(&done.mixed).for_each(|warning| output::warn(warning));
     output::note(&format!("{} tables with {} rows: {}", done.tables, done.rows, folder.display()));
     Ok(ExitCode::SUCCESS)
 }

@@ -199,7 +199,7 @@ pub fn ltrace(args: LtraceArgs) -> Done {
         csv: args.format == "csv",
     };
     let trace = ltrace_text(&logs, &options).map_err(Failure::data)?;
-    trace.missing.iter().for_each(|missing| output::warn(missing));
+    trace.missing.iter().chain(&trace.mixed).for_each(|warning| output::warn(warning));
     trace.unknown.iter().for_each(|unknown| output::warn(&unknown.to_string()));
     write_or_print(args.out.as_deref(), &trace.text)
 }

@@ -124,17 +124,21 @@ fn logs_become_statistics_traces_and_tables() {
 
 /// Logs of two runs are added up like those of one, but not silently.
 #[test]
-fn lx_says_that_logs_are_not_those_of_one_run() {
+fn logs_that_are_not_those_of_one_run_cause_a_warning() {
     let sandbox = Sandbox::new();
     for name in ["a", "b"] {
         sandbox.write(&format!("{name}.pg"), &WORKLOAD.replace("PORT", "80"));
         out(&sandbox, &format!("simulate {name}.pg --out {name}"));
     }
-    let one = sandbox.polygraph("lx --objects rptm.mean a");
-    assert!(one.code() == Some(0) && !one.err.contains("one run"), "{one:?}");
-    let two = sandbox.polygraph("lx --objects rptm.mean a/client.log b/client.log");
-    let warning = "warning: the logs may not come from one run: workloads differ (a.pg, b.pg)";
-    assert!(two.code() == Some(0) && two.err.contains(warning), "{two:?}");
+    for command in
+        ["lx --objects rptm.mean", "ltrace --objects rptm.mean", "export --format csv --out tables"]
+    {
+        let one = sandbox.polygraph(&format!("{command} a/client.log"));
+        assert!(one.code() == Some(0) && !one.err.contains("one run"), "{one:?}");
+        let two = sandbox.polygraph(&format!("{command} a/client.log b/client.log"));
+        let warning = "warning: the logs may not come from one run: workloads differ (a.pg, b.pg)";
+        assert!(two.code() == Some(0) && two.err.contains(warning), "{two:?}");
+    }
 }
 
 /// A program of a clone is no release, and its logs, manifests and reports say the same as `--version`.

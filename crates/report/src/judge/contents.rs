@@ -23,9 +23,7 @@ fn sides_agree(facts: &RunFacts) -> bool {
     if facts.client.is_none() || facts.server.is_none() {
         return false;
     }
-    let setting = |process: &ProcessFacts, wanted: &str| {
-        process.header.settings.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.clone())
-    };
+    let setting = |process: &ProcessFacts, wanted: &str| process.setting(wanted).map(str::to_owned);
     let mut processes = facts.sides().flat_map(|side| &side.processes);
     let first = processes.next().and_then(|process| setting(process, MARK));
     let old_copies = facts.sides().flat_map(|side| &side.processes).any(|process| {

@@ -8,6 +8,7 @@ use polygraph_stats::{EndReason, ErrorKind};
 use super::blame::{self, Blame, ERRORS_MAX, failed_by, relayed};
 use super::{FAILURES, FindingSeverity, Findings, LimitingParty};
 use crate::facts::{PhaseEnd, PhaseFacts, ProcessFacts, RunFacts, SideFacts};
+use crate::mixed::{self, MIXED};
 use crate::verdict::VerdictFinding;
 
 /// Name of the rule about logs of one side only.
@@ -18,10 +19,6 @@ const ELSEWHERE: &str = "elsewhere";
 pub(super) const LOST_MAX: f64 = 0.02;
 /// Seconds of the primary phase that may have no statistics, even in a short phase: one and a half intervals.
 pub(super) const LOST_LEAST_S: f64 = 1.5;
-/// Name of the rule about logs of several runs.
-pub(super) const MIXED: &str = "mixed";
-/// Processes of one run start within this many seconds.
-pub(super) const STARTS_APART_S: u64 = 300;
 
 pub(super) fn interrupted(facts: &RunFacts, found: &mut Findings) {
     facts.client.iter().flat_map(|side| &side.processes).for_each(|process| client(process, found));
@@ -236,109 +233,13 @@ impl Findings {
     }
 }
 
-/// Mostly a warning, because clocks of hosts may differ and servers may have started long before.
 pub(super) fn mixed(facts: &RunFacts, found: &mut Findings) {
-    if let Some(text) = clients_apart(facts).or_else(|| goals_apart(facts)) {
-        found.invalid(MIXED, LimitingParty::Test, text);
-        return;
-    }
-    let processes: Vec<&ProcessFacts> = facts.sides().flat_map(|side| &side.processes).collect();
-    let mut differ = |what: &str, value: fn(&ProcessFacts) -> &str, side_by_side: &[&ProcessFacts]| {
-        let mut values: Vec<&str> = side_by_side.iter().map(|process| value(process)).collect();
-        values.sort_unstable();
-        values.dedup();
-        if values.len() > 1 {
-            let text = format!("the logs may not come from one run: {what} differ ({})", values.join(", "));
-            found.warn(MIXED, text);
+    for mixture in mixed::of_run(facts) {
+        match mixture.certain {
+            true => found.invalid(MIXED, LimitingParty::Test, mixture.text),
+            false => found.warn(MIXED, mixture.text),
         }
-    };
-    differ("versions of the program", |process| &process.header.version, &processes);
-    // Servers whose options are on a command line cannot know what the workload is.
-    let named: Vec<&ProcessFacts> =
-        processes.iter().copied().filter(|process| process.header.workload != "command line").collect();
-    differ("workloads", |process| &process.header.workload, &named);
-    let differing_texts = named.windows(2).any(|pair| {
-        pair[0].header.workload == pair[1].header.workload
-            && pair[0].header.workload_text != pair[1].header.workload_text
-    });
-    if differing_texts {
-        let text =
-            "the text of the workload differs between processes: settings or files changed between their starts"
-                .to_owned();
-        found.warn(MIXED, text);
     }
-    let (direct, through): (Vec<&ProcessFacts>, Vec<&ProcessFacts>) = facts
-        .client
-        .iter()
-        .flat_map(|side| &side.processes)
-        .filter(|process| process.header.workload_text.is_empty() && process.setting("proxy").is_some())
-        .partition(|process| !process.names_device());
-    if let (Some(direct), Some(through)) = (direct.first(), through.first()) {
-        let text = format!(
-            "robots of {} used a proxy, and those of {} used none (--proxy): their figures together are those of no device",
-            through.log, direct.log
-        );
-        found.invalid(MIXED, LimitingParty::Test, text);
-    }
-    let starts = processes.iter().map(|process| process.header.start_unix_ns);
-    let (Some(first), Some(last)) = (starts.clone().min(), starts.max()) else { return };
-    let apart_s = (last - first) / 1_000_000_000;
-    if apart_s > STARTS_APART_S {
-        let text = format!(
-            "the logs may not come from one run: the first process started {apart_s} s before the last"
-        );
-        found.warn(MIXED, text);
-    }
-}
-
-/// Whether a client had ended before another one started: together, their figures are those of no run.
-fn clients_apart(facts: &RunFacts) -> Option<String> {
-    // One that was killed at the start may have been replaced.
-    let clients =
-        || facts.client.iter().flat_map(|side| &side.processes).filter(|process| process.end.is_some());
-    let begin_s = |process: &ProcessFacts| {
-        process.header.start_unix_ns.saturating_sub(facts.start_unix_ns) as f64 * 1e-9
-    };
-    let ended_first = clients().min_by(|a, b| a.last_s.total_cmp(&b.last_s))?;
-    let began_last = clients().max_by(|a, b| begin_s(a).total_cmp(&begin_s(b)))?;
-    (begin_s(began_last) > ended_first.last_s).then(|| {
-        format!(
-            "the logs come from several runs: the client of {} had ended before that of {} started (or the clocks of their hosts \
-             differ); look at one run at a time, and compare runs with `polygraph compare`",
-            ended_first.log, began_last.log
-        )
-    })
-}
-
-/// Clients whose logs end within so many seconds have measured for the same time.
-const ENDS_APART_S: f64 = 1.0;
-
-/// Whether clients have other plans for the length of a primary phase than others: in its last part, some robots were missing.
-fn goals_apart(facts: &RunFacts) -> Option<String> {
-    let goals = |process: &'_ ProcessFacts| -> Vec<(String, Option<f64>)> {
-        let primary = process.header.phases.iter().filter(|phase| phase.primary);
-        primary.map(|phase| (phase.name.clone(), phase.duration_s)).collect()
-    };
-    let text = |process: &ProcessFacts| {
-        let phases = goals(process);
-        let text = |(name, duration_s): &(String, Option<f64>)| match duration_s {
-            Some(duration_s) => format!("{name} for {duration_s} s"),
-            None => format!("{name} without a time"),
-        };
-        format!("{} ({})", phases.iter().map(text).collect::<Vec<_>>().join(", "), process.log)
-    };
-    let clients = &facts.client.as_ref()?.processes;
-    // Clients that synchronize their phases end them together, whatever each of them plans.
-    let apart = |a: &ProcessFacts, b: &ProcessFacts| (a.last_s - b.last_s).abs() > ENDS_APART_S;
-    let (first, other) = clients.iter().zip(clients.iter().skip(1)).find(|(a, b)| {
-        goals(a) != goals(b) && apart(a, b) && [a, b].iter().all(|client| client.end.is_some())
-    })?;
-    Some(format!(
-        "clients measured for different times, so that the load was not the same throughout: {} and {}; start all with the same --goal and \
-         phases",
-        text(first),
-        text(other)
-    ))
 }
 
 fn primary(facts: &RunFacts) -> impl Iterator<Item = &PhaseFacts> {

@@ -9,6 +9,7 @@ use super::{
     overload, replies, sample, sent_again, stalls, starved, throttled, trend, unanswered, uploads, verified,
 };
 use crate::facts::RunFacts;
+use crate::mixed::{MIXED, STARTS_APART_S};
 
 /// A rule of the verdict.
 pub struct Rule {
@@ -75,11 +76,11 @@ fn table() -> Vec<Rule> {
         logs::elsewhere,
     );
     add(
-        logs::MIXED,
+        MIXED,
         format!(
             "the logs do not come from one run: a client had ended before another one started, or clients have different plans for the length of a primary phase; workloads or versions of the program \
              differ, or processes started more than {} s apart (warning)",
-            logs::STARTS_APART_S
+            STARTS_APART_S
         ),
         Invalid,
         logs::mixed,
