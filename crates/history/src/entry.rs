@@ -174,13 +174,7 @@ impl IndexedRun {
         if logs_in(directory).is_err() && directory.join(SEARCH_FILE).is_file() {
             return match SearchSummary::read(directory) {
                 Ok(search) => IndexedRun::of_search(directory, search, stamp),
-                Err(error) => IndexedRun::bare(
-                    directory,
-                    stamp,
-                    format!(
-                        "the file of the search cannot be read: {error}; `polygraph peak --resume` completes it"
-                    ),
-                ),
+                Err(error) => IndexedRun::bare(directory, stamp, error.to_string()),
             };
         }
         match Run::open(directory) {
@@ -196,7 +190,7 @@ impl IndexedRun {
         let run = run_name.and_then(|name| Run::open(&directory.join(name)).ok());
         let run = run.map_or_else(|| bare.clone(), |run| IndexedRun::with(&run, stamp));
         IndexedRun {
-            begin_s: search.begin_s,
+            begin_s: search.begin_s.unwrap_or(run.begin_s),
             standing: RunStatus::Search(search.status),
             workload: run.workload,
             device: run.device,

@@ -153,7 +153,8 @@ fn write_search(directory: &Path, status: &str, peak_run: Option<&str>) {
     let summary = serde_json::json!({
         "begin_s": 1_700_000_050, "status": status, "text": "what came of it", "peak_run": peak_run, "last_run": "step-2",
     });
-    fs::write(directory.join("peak.json"), serde_json::json!({ "summary": summary }).to_string()).unwrap();
+    let file = serde_json::json!({ "version": "0.4.0", "summary": summary });
+    fs::write(directory.join("peak.json"), file.to_string()).unwrap();
 }
 
 #[test]
@@ -187,11 +188,22 @@ fn searches_are_listed_with_their_results() {
     assert_eq!(Index::open(path).unwrap().list(&RunFilter::default()).unwrap()[0], done);
     let wanted = RunFilter { standing: RunStatus::from_word("not reached"), ..RunFilter::default() };
     assert_eq!(refreshed(path).list(&wanted).unwrap(), [done]);
-    // A search without a summary is an old one.
-    fs::write(path.join("s/peak.json"), "{}").unwrap();
+    // Version 0.3.0 wrote no summary, and if its search is resumed, nobody knows when it began.
+    fs::write(path.join("s/peak.json"), r#"{ "version": "0.3.0", "steps": [] }"#).unwrap();
     let old = search();
     assert_eq!(old.standing, RunStatus::Unreadable);
-    assert!(old.reason.contains("peak --resume"), "{}", old.reason);
+    let advice = format!("`polygraph peak --resume {}`", path.join("s").display());
+    assert!(
+        old.reason.starts_with("a peak search by version 0.3.0") && old.reason.contains(&advice),
+        "{}",
+        old.reason
+    );
+    let resumed =
+        r#"{ "version": "0.3.0", "summary": { "status": "found", "text": "peak", "peak_run": "step-1" } }"#;
+    fs::write(path.join("s/peak.json"), resumed).unwrap();
+    assert_eq!((search().standing, search().begin_s), (RunStatus::Search(PeakStatus::Found), 1_700_000_050));
+    fs::write(path.join("s/peak.json"), "{").unwrap();
+    assert!(search().reason.starts_with("peak.json is damaged"), "{}", search().reason);
 }
 
 #[expect(clippy::disallowed_methods, reason = "files of the test are an hour old")]

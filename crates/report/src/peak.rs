@@ -58,8 +58,8 @@ pub const SEARCH_FILE: &str = "peak.json";
 /// What the file of a search says to those who list searches, as its member `summary`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchSummary {
-    /// Start of the search, in seconds since 1970.
-    pub begin_s: i64,
+    /// Start of the search, in seconds since 1970; `None` if version 0.3.0 started it.
+    pub begin_s: Option<i64>,
     /// Whether and how it ended.
     pub status: PeakStatus,
     /// The result, or what is missing, in a sentence.
@@ -70,18 +70,43 @@ pub struct SearchSummary {
     pub last_run: Option<String>,
 }
 
+/// Why the summary of a search is not known.
+#[derive(Debug, thiserror::Error)]
+pub enum SearchError {
+    /// The file cannot be read.
+    #[error("{SEARCH_FILE} cannot be read ({0}): open report.html in the directory instead")]
+    Io(#[from] io::Error),
+    /// The file is damaged.
+    #[error("{SEARCH_FILE} is damaged ({0}): open report.html in the directory instead")]
+    Json(#[from] serde_json::Error),
+    /// Version 0.3.0 wrote the file, without a summary.
+    #[error(
+        "a peak search by version {version}, which lists cannot show: open {directory}/report.html, or run `polygraph peak --resume \
+         {directory}`, which completes the search if it was interrupted; then it is listed"
+    )]
+    NoSummary {
+        /// The version.
+        version: String,
+        /// The directory of the search.
+        directory: String,
+    },
+}
+
 impl SearchSummary {
     /// Reads the summary of the search in a directory.
     ///
     /// # Errors
     /// If the file cannot be read, or has no summary.
-    pub fn read(directory: &Path) -> io::Result<SearchSummary> {
+    pub fn read(directory: &Path) -> Result<SearchSummary, SearchError> {
         #[derive(Deserialize)]
         struct SearchFile {
-            summary: SearchSummary,
+            version: String,
+            summary: Option<SearchSummary>,
         }
         let text = std::fs::read_to_string(directory.join(SEARCH_FILE))?;
-        Ok(serde_json::from_str::<SearchFile>(&text)?.summary)
+        let SearchFile { version, summary } = serde_json::from_str(&text)?;
+        let directory = directory.display().to_string();
+        summary.ok_or(SearchError::NoSummary { version, directory })
     }
 }
 

@@ -190,7 +190,7 @@ impl PeakSearch {
         };
         let state = SearchState {
             version: polygraph_stats::version().to_owned(),
-            begin_s: Timestamp::now().as_second(),
+            begin_s: Some(Timestamp::now().as_second()),
             command: own_command_line(),
             directory: std::env::current_dir().map_err(Failure::setup)?,
             search: Search {

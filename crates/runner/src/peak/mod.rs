@@ -64,7 +64,7 @@ mod tests {
         };
         SearchState {
             version: String::new(),
-            begin_s: 1_000_000_000,
+            begin_s: Some(1_000_000_000),
             command: Vec::new(),
             directory: PathBuf::new(),
             search: Search { first: 50.0, most: None, precision: 0.02, confirm: 0, runs: 60 },
@@ -183,7 +183,7 @@ mod tests {
         let text = "peak 50/s, sustained 50/s in 1 of 1 run, failed at 50.5/s in 1 of 1 run";
         assert_eq!((found.status, found.text.as_str()), (PeakStatus::Found, text));
         assert_eq!((found.peak_run.as_deref(), found.last_run.as_deref()), (Some("step-0"), Some("step-1")));
-        assert_eq!(found.begin_s, 1_000_000_000);
+        assert_eq!(found.begin_s, Some(1_000_000_000));
         let searching = summary(&[(50.0, Failed)]);
         assert_eq!((searching.status, searching.peak_run), (PeakStatus::Searching, None));
         assert!(searching.text.starts_with("the search continues"), "{}", searching.text);

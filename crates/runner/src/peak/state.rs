@@ -11,9 +11,8 @@ use serde::{Deserialize, Serialize};
 pub struct SearchState {
     /// Version of the program that started the search.
     pub version: String,
-    /// Start of the search, in seconds since 1970.
-    #[serde(default)]
-    pub begin_s: i64,
+    /// Start of the search, in seconds since 1970; version 0.3.0 did not write it.
+    pub begin_s: Option<i64>,
     /// The command line of the search, word by word.
     pub command: Vec<String>,
     /// The working directory of that command line.
