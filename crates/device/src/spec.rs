@@ -27,6 +27,20 @@ impl DeviceRole {
             DeviceRole::Balancer => "balancer",
         }
     }
+
+    /// The option that names a running device of this role.
+    pub fn option(self) -> &'static str {
+        match self {
+            DeviceRole::Forward => "--proxy",
+            DeviceRole::Surrogate => "--surrogate",
+            DeviceRole::Balancer => "--balancer",
+        }
+    }
+
+    /// Whether robots connect to the device as if it were the servers.
+    pub fn acts_as_servers(self) -> bool {
+        self != DeviceRole::Forward
+    }
 }
 
 /// A device that is a program. All arguments, file names and directories are templates; empty arguments are omitted.

@@ -164,10 +164,8 @@ impl LabRun<'_> {
         }
         bench.wait_until_listening(stop, watch)?;
         let servers = bench.all.len();
-        let path = device.as_ref().map(|device| {
-            let option = if device.is_surrogate() { "--surrogate" } else { "--proxy" };
-            [option.to_owned(), device.address().to_string()]
-        });
+        let path =
+            device.as_ref().map(|device| [device.role().option().to_owned(), device.address().to_string()]);
         for (number, host) in self.hosts(LabRole::Client).enumerate() {
             let mut words =
                 self.process_words("client", &self.client_words, host, servers + number, directory);

@@ -149,6 +149,7 @@ impl Run {
             let proxy = setting(|name| name == "proxy" || name.ends_with(": proxy"));
             match (setting(|name| name == "device"), proxy?) {
                 (Some("surrogate"), _) => Some("a surrogate".to_owned()),
+                (Some("balancer"), _) => Some("a load balancer".to_owned()),
                 (_, "none") => Some("no proxy".to_owned()),
                 (_, proxy) => Some(proxy.to_owned()),
             }

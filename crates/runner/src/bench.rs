@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use polygraph_device::DeviceRole;
 use polygraph_doctor::PlannedLoad;
 use polygraph_engine::{ClientSetup, ReservedAddress, RunSetup, ServerSetup, StartRule};
 use polygraph_link::nanos;
@@ -51,8 +52,8 @@ pub struct Bench<'a> {
     pub device: Option<DeviceUnderTest>,
     /// How long the check before the test waits for an answer; `None`: no check.
     pub preflight: Option<Duration>,
-    /// If robots connect to a device that acts as the servers and is there already: the test without it.
-    pub without_surrogate: Option<Test>,
+    /// The device, if it acts as the servers and is running already.
+    pub reverse_proxy: Option<ReverseProxy>,
     /// The name server of the robots.
     pub name_server: Option<RunNameServer>,
     /// Working sets to continue with and to store.
@@ -67,6 +68,15 @@ pub struct Bench<'a> {
     pub notify: Notify,
     /// The addresses of robots and servers that this host had not.
     pub addresses: AddedAddresses,
+}
+
+/// A device that acts as the servers and is running already.
+#[derive(Debug)]
+pub struct ReverseProxy {
+    /// Its role.
+    pub role: DeviceRole,
+    /// The test without it.
+    pub without: Test,
 }
 
 /// Facts that are known before a run starts and needed after it.
@@ -106,7 +116,7 @@ impl<'a> Bench<'a> {
             out: None,
             device: None,
             preflight: Some(preflight::DEFAULT_TIMEOUT),
-            without_surrogate: None,
+            reverse_proxy: None,
             name_server: None,
             working_set: WorkingSetFiles::default(),
             expectations: Expectations::default(),
@@ -126,10 +136,12 @@ impl<'a> Bench<'a> {
         self.working_set.check(&self.test, self.notify)?;
         self.out.as_deref().map_or(Ok(()), check_empty)?;
         // The simulation puts its own device in front of the servers.
-        let undisturbed = self.without_surrogate.as_ref().unwrap_or(&self.test);
+        let undisturbed = self.reverse_proxy.as_ref().map_or(&self.test, |proxy| &proxy.without);
+        let role = self.device_role();
+        let acts_as_servers = role.is_some_and(DeviceRole::acts_as_servers);
         let predicted = self.device_model().map(|model| {
             let mut test = undisturbed.clone();
-            if self.device_acts_as_servers() && model == Ok(None) {
+            if acts_as_servers && model == Ok(None) {
                 test.serve_all_versions();
             }
             (test, model)
@@ -141,12 +153,10 @@ impl<'a> Bench<'a> {
         let mut device =
             device.map(|device| device.start(&mut self.test, &origins, self.notify)).transpose()?;
         let (mut client, mut server) = self.jobs(&origins)?;
-        let surrogate =
-            self.without_surrogate.is_some() || device.as_ref().is_some_and(StartedDevice::is_surrogate);
         let check = PreflightCheck {
             timeout: self.preflight,
             origins: OriginPlaces::Here(&origins),
-            surrogate,
+            surrogate: acts_as_servers,
             accepts_foreign_replies: self.client.tolerance.foreign_replies,
         };
         let probes = preflight::check(&self.test, check, self.notify)?;
@@ -163,8 +173,7 @@ impl<'a> Bench<'a> {
         let kind = match self.test.is_direct(&origins) {
             true => Some("none"),
             // Reports need to know that a load balancer has no cache.
-            false if device.as_ref().is_some_and(StartedDevice::is_balancer) => Some("balancer"),
-            false => surrogate.then_some("surrogate"),
+            false => role.filter(|role| role.acts_as_servers()).map(DeviceRole::word),
         };
         client.header.settings.extend(kind.map(|kind| ("device".to_owned(), kind.to_owned())));
         if let Some(device) = &device {
@@ -212,9 +221,10 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Whether robots connect to a device as if it were the servers, so that it may speak other versions of HTTP with them.
-    fn device_acts_as_servers(&self) -> bool {
-        self.without_surrogate.is_some() || self.device.as_ref().is_some_and(DeviceUnderTest::acts_as_servers)
+    /// The role of the device; `None` without a device, or if it is a proxy that is running already.
+    fn device_role(&self) -> Option<DeviceRole> {
+        let running = self.reverse_proxy.as_ref().map(|proxy| proxy.role);
+        self.device.as_ref().map(DeviceUnderTest::role).or(running)
     }
 
     /// The model of the device for predictions, or why it is unknown; `None`: nothing is predicted.
@@ -229,6 +239,7 @@ impl<'a> Bench<'a> {
                      and --predict none no hits"
                         .to_owned(),
                 ),
+                None if self.device_role() == Some(DeviceRole::Balancer) => Ok(None),
                 None => Ok(Some(Model::instant(Cache::Ideal))),
             }),
         }

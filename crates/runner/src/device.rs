@@ -66,9 +66,9 @@ impl DeviceUnderTest {
         (self.device.role() != DeviceRole::Balancer).then(|| Model::instant(cache))
     }
 
-    /// Whether robots connect to the device as if it were the servers.
-    pub fn acts_as_servers(&self) -> bool {
-        self.device.role() != DeviceRole::Forward
+    /// The role of the device.
+    pub fn role(&self) -> DeviceRole {
+        self.device.role()
     }
 
     /// Event loops of the built-in proxy wait with `engine`.
@@ -95,7 +95,7 @@ impl DeviceUnderTest {
         notify: Notify,
     ) -> Result<StartedDevice, Failure> {
         let role = self.device.role();
-        if role != DeviceRole::Forward {
+        if role.acts_as_servers() {
             self.params.origins = origins.iter().copied().map(reachable).collect();
         }
         if self.device.takes_hosts() && self.params.hosts.is_empty() {
@@ -153,14 +153,9 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 impl StartedDevice {
-    /// Whether the device acts as the servers.
-    pub fn is_surrogate(&self) -> bool {
-        self.role != DeviceRole::Forward
-    }
-
-    /// Whether the device passes every request on to a server.
-    pub fn is_balancer(&self) -> bool {
-        self.role == DeviceRole::Balancer
+    /// The role of the device.
+    pub fn role(&self) -> DeviceRole {
+        self.role
     }
 
     /// Leaves the first `requests` requests in its log out of its counts: they are not part of the test.

@@ -27,8 +27,8 @@ pub struct DeviceSession {
 enum Kind {
     /// A device that was started here.
     Here { running: Box<RunningDevice>, role: DeviceRole, size: u64 },
-    /// A device that runs elsewhere: the option that directs robots to it, its address, its size.
-    Elsewhere { option: &'static str, address: String, size: u64 },
+    /// A device that runs elsewhere.
+    Elsewhere { role: DeviceRole, address: String, size: u64 },
 }
 
 /// Checks whether a device can be tested, as far as possible without starting it.
@@ -39,7 +39,7 @@ pub fn check(device: &Contestant, plan: &BakeoffPlan, find: &FindDevice<'_>) -> 
     let DeviceLocation::Device { name, options } = &device.target else { return Ok(()) };
     let (found, _) = find(name, options)?;
     found.version().map_err(|e| e.to_string())?;
-    if found.role() != DeviceRole::Forward && plan.workload.file.is_some() {
+    if found.role().acts_as_servers() && plan.workload.file.is_some() {
         return Err(format!(
             "{name} is a {}, and such devices are tested with PolyMix-1 only: leave config out",
             found.role().word()
@@ -59,14 +59,14 @@ impl DeviceSession {
         let size = device.size.unwrap_or_default();
         let kind = match &device.target {
             DeviceLocation::Proxy(address) => {
-                Kind::Elsewhere { option: "--proxy", address: address.clone(), size }
+                Kind::Elsewhere { role: DeviceRole::Forward, address: address.clone(), size }
             }
             DeviceLocation::Surrogate(address) => {
-                Kind::Elsewhere { option: "--surrogate", address: address.clone(), size }
+                Kind::Elsewhere { role: DeviceRole::Surrogate, address: address.clone(), size }
             }
             DeviceLocation::Device { name, options } => {
                 let (found, mut params) = find(name, options)?;
-                if found.role() != DeviceRole::Forward {
+                if found.role().acts_as_servers() {
                     params.origins = vec![origin];
                 }
                 let size = device.size.unwrap_or_else(|| size_of(&params));
@@ -115,14 +115,11 @@ impl DeviceSession {
 
     /// Options that direct robots through the device to the servers.
     pub fn route(&self) -> Vec<String> {
-        let (option, address) = match &self.kind {
-            Kind::Here { running, role: DeviceRole::Forward, .. } => {
-                ("--proxy", running.address().to_string())
-            }
-            Kind::Here { running, .. } => ("--surrogate", running.address().to_string()),
-            Kind::Elsewhere { option, address, .. } => (*option, address.clone()),
+        let (role, address) = match &self.kind {
+            Kind::Here { running, role, .. } => (role, running.address().to_string()),
+            Kind::Elsewhere { role, address, .. } => (role, address.clone()),
         };
-        vec![option.into(), address]
+        vec![role.option().to_owned(), address]
     }
 
     /// Options that place the servers where the device expects them; a workload file places its servers itself.

@@ -15,11 +15,11 @@ use polygraph_stats::{Record, Side};
 use polygraph_traffic::Distr;
 
 use crate::exit::{self, Done};
-use crate::options::make_test::{self, DEFAULT_SETTLE, DevicePath, TestParts, apply_socks};
+use crate::options::make_test::{self, DEFAULT_SETTLE, TestParts, apply_socks};
 use crate::options::values::{host_port, optional_time, sizes, think, yes_no};
 use crate::options::{
-    AddressOptions, CommonOptions, ConfigOptions, LiveOptions, Optional, PreflightOptions, RobotOptions,
-    RobotToleranceOptions, ShareOptions, SyncOptions, WorkingSetOptions,
+    AddressOptions, CommonOptions, ConfigOptions, LiveOptions, Optional, PathOptions, PreflightOptions,
+    RobotOptions, RobotToleranceOptions, ShareOptions, SyncOptions, WorkingSetOptions,
 };
 use crate::output::{ClassicConsole, Progress, notify, print};
 
@@ -32,14 +32,10 @@ use crate::output::{ClassicConsole, Progress, notify, print};
         --dhr 55p --pop_model unif --launch_win 1min --cool_phase 1min --goal -1:1hr:0.30 --verb_lvl 2 --log run.log"
 )]
 pub struct Args {
-    /// Address of the proxy under test. Without a proxy, robots connect to the origin server
-    #[arg(long, value_name = "HOST:PORT", value_parser = host_port)]
-    pub proxy: Option<String>,
-    /// Address of the surrogate or load balancer under test, which acts as all servers; the origin server is then only named in `Host`
-    #[arg(long, value_name = "HOST:PORT", value_parser = host_port, conflicts_with = "proxy")]
-    pub surrogate: Option<String>,
+    #[command(flatten)]
+    path: PathOptions,
     /// Address of a SOCKS proxy, version 5, through which all robots connect: to the proxy (--proxy), or to the servers
-    #[arg(long, value_name = "HOST:PORT", value_parser = host_port, conflicts_with = "surrogate")]
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_port, conflicts_with_all = ["surrogate", "balancer"])]
     pub socks_proxy: Option<String>,
     /// Whether the SOCKS proxy gets the names of servers and resolves them; otherwise robots resolve names, and it gets addresses
     #[arg(long, value_name = "yes|no", value_parser = yes_no, requires = "socks_proxy")]
@@ -104,8 +100,9 @@ pub fn run(args: Args) -> Done {
     let load = host_check::of_client(&test, &client, layout, &[]);
     host_check::check(&load, log_file::directory(args.log.as_deref()), notify)?;
     let mut client = jobs::client_job(&test, &settings, &client, false, layout, &working_set)?;
-    if args.surrogate.is_some() {
-        client.header.settings.push(("device".to_owned(), "surrogate".to_owned()));
+    let reverse_proxy = args.path.device().map(|device| device.role).filter(|role| role.acts_as_servers());
+    if let Some(role) = reverse_proxy {
+        client.header.settings.push(("device".to_owned(), role.word().to_owned()));
     }
     client.log.clone_from(&args.log);
     client.sample_log.clone_from(&args.sample_log);
@@ -115,7 +112,7 @@ pub fn run(args: Args) -> Done {
     let check = PreflightCheck {
         timeout: args.preflight.preflight.0,
         origins: OriginPlaces::Elsewhere,
-        surrogate: args.surrogate.is_some(),
+        surrogate: reverse_proxy.is_some(),
         accepts_foreign_replies: args.accept_foreign_msgs,
     };
     let mut live = args.live.start()?;
@@ -159,16 +156,16 @@ pub fn run(args: Args) -> Done {
 impl Args {
     /// The test of the workload file, or the one that options describe.
     fn test(&self, settings: &RunSettings) -> Result<Test, Failure> {
-        let path = DevicePath { proxy: self.proxy.as_deref(), surrogate: self.surrogate.as_deref() };
+        let device = self.path.device();
         if let Some(mut test) = self.workload.test(settings.global_seed, true, Machine::WITHOUT_SERVERS)? {
             self.robots.device_tls.apply(&mut test)?;
-            path.apply(&mut test)?;
+            device.map_or(Ok(()), |device| device.apply(&mut test))?;
             apply_socks(self.socks_proxy.as_deref(), self.socks_names, &mut test)?;
             return Ok(test);
         }
         let parts = TestParts {
             name: "command line",
-            path,
+            path: device,
             origin: Some(&self.origin),
             listen: Vec::new(),
             robot_think: self.xact_think.0.clone(),

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
+use polygraph_device::DeviceRole;
 use polygraph_doctor::{
     CHECKS, Depth, Diagnosis, HostFacts, Impact, Mended, PlannedLoad, diagnose, mend, read_host, sample_idle,
     take_back, worst,
@@ -20,11 +21,10 @@ use serde_json::{Value, json};
 
 use crate::exit::{DISTORTED, Done, FAILED, SETUP};
 use crate::options::files::workload;
-use crate::options::make_test::DevicePath;
 use crate::options::values::{
     LocalAddressList, counts, host_port, local_addresses, optional_rate, ports, sizes, think, whole,
 };
-use crate::options::{BenchOptions, ConfigOptions, Optional, SourceOptions, VariantOptions};
+use crate::options::{BenchOptions, ConfigOptions, DevicePath, Optional, SourceOptions, VariantOptions};
 use crate::output;
 
 /// Options of `doctor`.
@@ -199,7 +199,9 @@ impl Args {
                 bench.test("doctor", &settings, || Schedule::classic(Default::default(), None))?
             }
         };
-        DevicePath { proxy: self.proxy.as_deref(), surrogate: None }.apply(&mut test)?;
+        if let Some(address) = &self.proxy {
+            DevicePath { role: DeviceRole::Forward, address }.apply(&mut test)?;
+        }
         let client = ClientSettings {
             ports: self.ports.0,
             open_connections: self.open_conn_lmt,

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use polygraph_plan::{Goal, Schedule};
+use polygraph_runner::bench::ReverseProxy;
 use polygraph_runner::name_server::{NameServerChoice, RunNameServer};
 use polygraph_runner::prediction::PredictionModel;
 use polygraph_runner::{Expectations, Failure, FailureKind, RunResult};
@@ -14,10 +15,11 @@ use serde_json::{Value, json};
 
 use super::fleet::run::{FleetResult, FleetTest};
 use crate::exit::{self, Done};
-use crate::options::make_test::{DevicePath, apply_socks};
+use crate::options::make_test::apply_socks;
 use crate::options::values::{host_port, optional_time, prediction_model, resolve, yes_no};
 use crate::options::{
-    BenchOptions, DeviceOptions, ExpectOptions, FleetOptions, LiveOptions, Optional, WorkingSetOptions,
+    BenchOptions, DeviceOptions, ExpectOptions, FleetOptions, LiveOptions, Optional, PathOptions,
+    WorkingSetOptions,
 };
 use crate::output::{self, RunConsole, notify};
 
@@ -48,19 +50,18 @@ pub struct Args {
 #[command(
     rename_all = "snake_case",
     mut_arg("xact_think", |arg| arg.default_value("norm:3s,1.5s")),
-    mut_arg("device", |arg| arg.conflicts_with_all(["proxy", "surrogate", "no_proxy"])),
-    mut_arg("socks_proxy", |arg| arg.conflicts_with_all(["surrogate", "device"])),
-    group = clap::ArgGroup::new("target").args(["proxy", "surrogate", "no_proxy", "device", "config", "socks_proxy"]).multiple(true).required(true)
+    mut_arg("device", |arg| arg.conflicts_with_all(["proxy", "surrogate", "balancer", "no_proxy"])),
+    mut_arg("socks_proxy", |arg| arg.conflicts_with_all(["surrogate", "balancer", "device"])),
+    group = clap::ArgGroup::new("target")
+        .args(["proxy", "surrogate", "balancer", "no_proxy", "device", "config", "socks_proxy"])
+        .multiple(true)
+        .required(true)
 )]
 pub struct RunOptions {
-    /// Address of the proxy under test
-    #[arg(long, value_name = "HOST:PORT", value_parser = host_port)]
-    proxy: Option<String>,
-    /// Address of the surrogate or load balancer under test: robots connect to it and name the servers in the `Host` field
-    #[arg(long, value_name = "HOST:PORT", value_parser = host_port, conflicts_with = "proxy")]
-    surrogate: Option<String>,
+    #[command(flatten)]
+    path: PathOptions,
     /// Test without a device: robots connect to the servers, which shows the limits of the bench
-    #[arg(long, conflicts_with_all = ["proxy", "surrogate"])]
+    #[arg(long, conflicts_with_all = ["proxy", "surrogate", "balancer"])]
     no_proxy: bool,
     /// Address of a SOCKS proxy, version 5, through which all robots connect: to the proxy (--proxy), or to the servers
     #[arg(long, value_name = "HOST:PORT", value_parser = host_port)]
@@ -73,7 +74,7 @@ pub struct RunOptions {
     cool_phase: Optional<f64>,
     /// Name server for the robots. `auto`: start one with the names of the workload for this run
     #[arg(long, value_name = "HOST:PORT|auto", value_parser = name_server, requires = "config",
-        conflicts_with_all = ["proxy", "surrogate", "device"])]
+        conflicts_with_all = ["proxy", "surrogate", "balancer", "device"])]
     dns: Option<NameServer>,
     /// Predict the figures of the run with a model of the device, and show them beside the measured figures. MODEL is
     /// described under `simulate --device`. `auto`: LRU with the cache size in --device_opt, or a cache that keeps everything;
@@ -223,9 +224,11 @@ impl RunOptions {
         let mut live = self.live.start()?;
         let test = self.bench.test(self.workload_name(), &settings, || self.schedule())?;
         let mut bench = self.bench.bench(test, &settings, "run")?;
-        bench.without_surrogate = self.surrogate.as_ref().map(|_| bench.test.clone());
-        DevicePath { proxy: self.proxy.as_deref(), surrogate: self.surrogate.as_deref() }
-            .apply(&mut bench.test)?;
+        if let Some(device) = self.path.device() {
+            let reverse_proxy = || ReverseProxy { role: device.role, without: bench.test.clone() };
+            bench.reverse_proxy = device.role.acts_as_servers().then(reverse_proxy);
+            device.apply(&mut bench.test)?;
+        }
         apply_socks(self.socks_proxy.as_deref(), self.socks_names, &mut bench.test)?;
         let choice = match &self.dns {
             None => None,
@@ -260,7 +263,7 @@ impl RunOptions {
             url,
             options,
             workload: &self.bench.workload,
-            path: DevicePath { proxy: self.proxy.as_deref(), surrogate: self.surrogate.as_deref() },
+            path: self.path.device(),
             global_seed: self.bench.common.global_rng_seed,
             label: &self.bench.common.label,
             runs: &self.bench.runs,
@@ -302,7 +305,7 @@ mod tests {
     use super::*;
 
     /// Options that have a meaning for a run with a fleet.
-    const WITH_FLEET: [&str; 17] = [
+    const WITH_FLEET: [&str; 18] = [
         "allow_exec",
         "cfg_dirs",
         "compat",
@@ -320,6 +323,7 @@ mod tests {
         "settings",
         "share_worlds",
         "surrogate",
+        "balancer",
     ];
 
     #[test]

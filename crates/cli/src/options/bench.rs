@@ -10,7 +10,7 @@ use polygraph_runner::environment::Machine;
 use polygraph_runner::{Bench, Failure, RunSettings};
 use polygraph_traffic::Distr;
 
-use super::make_test::{self, DevicePath, TestParts};
+use super::make_test::{self, TestParts};
 use super::values::{Optional, think, whole};
 use super::{
     AddressOptions, CommonOptions, ConfigOptions, PreflightOptions, ReplyOptions, RobotOptions,
@@ -75,7 +75,7 @@ impl BenchOptions {
         }
         let parts = TestParts {
             name,
-            path: DevicePath::default(),
+            path: None,
             origin: None,
             listen: vec![SocketAddr::new(self.origin_address, self.origin_port)],
             robot_think: None,

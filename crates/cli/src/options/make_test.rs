@@ -16,6 +16,7 @@ use polygraph_stats::HttpVersion;
 use polygraph_tls::settings::{ClientTls, ServerTls};
 use polygraph_traffic::{Behavior, Catalog, ContentKind, Distr, PopModel, Seed, Selector};
 
+use super::path::DevicePath;
 use super::values::resolve;
 use super::{CommonOptions, ConfigOptions, RobotOptions, SourceOptions, VariantOptions};
 use crate::output;
@@ -28,8 +29,8 @@ pub const DEFAULT_SETTLE: f64 = 10.0;
 pub struct TestParts<'a> {
     /// Name of the workload.
     pub name: &'a str,
-    /// The device that robots use.
-    pub path: DevicePath<'a>,
+    /// The device that robots use, if it is known by now.
+    pub path: Option<DevicePath<'a>>,
     /// The origin server, `host:port` as in URLs; `None`: the servers of this test, wherever they will listen.
     pub origin: Option<&'a str>,
     /// Where servers listen.
@@ -76,7 +77,6 @@ pub fn of_options(
         popularity: PopModel::plain(options.pop_model),
         ..Behavior::default()
     };
-    let proxies: Vec<SocketAddr> = parts.path.proxy.map(resolve).transpose()?.into_iter().collect();
     let local_addrs = options.local_addrs.clone().map(|list| list.0).unwrap_or_default();
     let robots = Profile {
         credentials: options.credentials.iter().cloned().collect(),
@@ -94,14 +94,12 @@ pub fn of_options(
     let machine = if parts.listen.is_empty() { Machine::WITHOUT_SERVERS } else { Machine::WITH_SERVERS };
     let tls = robots_use_tls.then(|| plain(global_seed, machine)).transpose()?;
     let (client_tls, server_tls) = tls.unzip();
-    let proxy_names = parts.path.proxy.iter().map(|proxy| host_of(proxy).to_owned()).collect();
-    let robots =
-        Profile { proxies, proxy_names, tls: client_tls.map(Selector::only).unwrap_or_default(), ..robots };
+    let robots = Profile { tls: client_tls.map(Selector::only).unwrap_or_default(), ..robots };
     let origin = parts.origin.map(|authority| {
         // With a device, this host need not know the origin's name.
         let addresses = match parts.path {
-            DevicePath { proxy: None, surrogate: None } => vec![resolve(authority)?],
-            _ => Vec::new(),
+            None => vec![resolve(authority)?],
+            Some(_) => Vec::new(),
         };
         Ok(Server {
             authority: authority.to_owned(),
@@ -135,9 +133,7 @@ pub fn of_options(
         share: TestShare::default(),
     };
     device_tls.apply(&mut test)?;
-    if let Some(device) = parts.path.surrogate {
-        test.through_surrogate(resolve(device)?);
-    }
+    parts.path.map_or(Ok(()), |device| device.apply(&mut test))?;
     Ok(test)
 }
 
@@ -220,46 +216,6 @@ fn servers(
 
 fn kinds(catalog: &Catalog) -> Vec<ContentKind> {
     (0..catalog.contents.len()).map(ContentKind::of_index).collect()
-}
-
-/// The device that robots use instead of connecting to the servers of a workload.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct DevicePath<'a> {
-    /// A proxy, `host:port`.
-    pub proxy: Option<&'a str>,
-    /// A device that acts as all servers, `host:port`.
-    pub surrogate: Option<&'a str>,
-}
-
-impl DevicePath<'_> {
-    /// Makes the robots of a test use the device.
-    ///
-    /// # Errors
-    /// If the workload names a proxy, or the device's name cannot be resolved.
-    pub fn apply(self, test: &mut Test) -> Result<(), Failure> {
-        let (option, device) = match (self.proxy, self.surrogate) {
-            (Some(proxy), _) => ("--proxy", resolve(proxy)?),
-            (None, Some(device)) => ("--surrogate", resolve(device)?),
-            (None, None) => return Ok(()),
-        };
-        if test.robots.iter().any(|profile| !profile.proxies.is_empty()) {
-            return Err(Failure::usage(format!("the workload names a proxy: leave out {option}")));
-        }
-        match self.proxy {
-            Some(proxy) => {
-                test.through_proxies(&[device]);
-                test.name_proxy(host_of(proxy));
-            }
-            None => test.through_surrogate(device),
-        }
-        Ok(())
-    }
-}
-
-/// The host of `host:port`, without the brackets of an address.
-fn host_of(text: &str) -> &str {
-    let host = text.rsplit_once(':').map_or(text, |(host, _)| host);
-    host.trim_matches(['[', ']'])
 }
 
 /// Makes the robots of a test connect through a SOCKS proxy, `host:port`, if there is one. It gets `names` or addresses.

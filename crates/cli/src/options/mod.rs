@@ -14,6 +14,7 @@ pub mod files;
 pub mod fleet;
 pub mod live;
 pub mod make_test;
+pub mod path;
 pub mod robots;
 pub mod servers;
 pub mod service;
@@ -29,6 +30,7 @@ pub use self::device::DeviceOptions;
 pub use self::expect::ExpectOptions;
 pub use self::fleet::{FleetOptions, NatsOptions};
 pub use self::live::LiveOptions;
+pub use self::path::{DevicePath, PathOptions};
 pub use self::robots::{
     AddressOptions, PreflightOptions, RobotOptions, RobotToleranceOptions, ShareOptions, SyncOptions,
 };

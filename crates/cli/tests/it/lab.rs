@@ -130,19 +130,23 @@ fn a_killed_lab_up_leaves_nothing_that_clean_does_not_remove() {
     }
 }
 
-#[test]
-fn a_test_runs_through_a_device_on_its_own_host() {
-    let (sandbox, done) = valid(|| {
-        let lab = TestLab::new("d");
-        let done =
-            lab.lab("run NAME.toml --config small.pg --device squid --device_opt mem=16MB --out result");
+/// A run through a device, in a lab that is made for it; the folder has its `result`.
+fn run_through(word: &str, device: &str) -> (Sandbox, Done) {
+    valid(|| {
+        let lab = TestLab::new(word);
+        let done = lab.lab(&format!("run NAME.toml --config small.pg --device {device} --out result"));
         assert_eq!(lab.traces(), [] as [String; 0], "a lab that is made for a run goes with it");
         let kept = Sandbox::new();
         let result = lab.sandbox.path().join("result");
         let moved = Command::new("mv").arg(result).arg(kept.path()).status();
         assert!(moved.unwrap().success(), "{done:?}");
         (kept, done)
-    });
+    })
+}
+
+#[test]
+fn a_test_runs_through_a_device_on_its_own_host() {
+    let (sandbox, done) = run_through("d", "squid --device_opt mem=16MB");
     let manifest: serde_json::Value = serde_json::from_str(&sandbox.read("result/manifest.json")).unwrap();
     assert_eq!(manifest["device"]["address"], "10.55.0.3:8080");
     let logged = manifest["device"]["result"]["log"]["requests"].as_u64().unwrap();
@@ -152,6 +156,15 @@ fn a_test_runs_through_a_device_on_its_own_host() {
     assert!(figures["rep_dhr"] > 20.0, "Squid stores replies: {figures:?}");
     assert!(sandbox.read("result/report.html").contains("squid"), "{done:?}");
     assert!(sandbox.read("result/console/srv1.txt").contains("listening at 10.55.0.2:80"));
+}
+
+/// Clients know the role of the device, so the report does not look for hits of a balancer.
+#[test]
+fn a_test_runs_through_a_balancer_on_its_own_host() {
+    let (sandbox, done) = run_through("b", "haproxy");
+    let log = sandbox.polygraph("lr result/clt1.log").out;
+    assert!(log.contains("device: balancer"), "{log}");
+    assert!(!done.out.contains("If there is one in the path"), "{done:?}");
 }
 
 #[test]
@@ -172,6 +185,7 @@ fn runs_without_a_device_and_runs_that_cannot_work() {
     for (words, code, part) in [
         ("run NAME --no_proxy", 2, "has no workload"),
         ("run NAME --config small.pg", 2, "say what is tested"),
+        ("run NAME --config small.pg --proxy 10.55.0.3:1 --balancer 10.55.0.3:1", 2, "cannot be used with"),
         ("run NAME --config none.pg --no_proxy", 2, "none.pg"),
         ("run nosuchlab --config small.pg --no_proxy", 2, "there is no lab nosuchlab"),
         ("exec NAME clt9 -- true", 2, "its hosts are clt1, srv1, device, monitor"),

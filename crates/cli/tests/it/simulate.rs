@@ -203,7 +203,15 @@ fn devices_that_translate_between_versions_are_predicted() {
              schedule(P); use(S, R);"
         ),
     );
-    let done = sandbox.polygraph(&format!("run two.pg --surrogate 127.0.0.1:{surrogate} --predict none"));
-    assert!(done.out.contains("errors         0 of"), "{done:?}");
-    assert!(done.out.contains("(no device)") && !done.out.contains("no prediction"), "{done:?}");
+    // A balancer has no cache, and reports know it.
+    for device in ["--surrogate DEVICE --predict none", "--balancer DEVICE --out balanced"] {
+        let device = device.replace("DEVICE", &format!("127.0.0.1:{surrogate}"));
+        let done = sandbox.polygraph(&format!("run two.pg {device}"));
+        assert!(done.out.contains("errors         0 of"), "{done:?}");
+        assert!(done.out.contains("(no device)") && !done.out.contains("no prediction"), "{done:?}");
+    }
+    let log = sandbox.polygraph("lr balanced/client.log").out;
+    assert!(log.contains("device: balancer"), "{log}");
+    let listed = sandbox.polygraph("runs .").out;
+    assert!(listed.contains("a load balancer"), "{listed}");
 }

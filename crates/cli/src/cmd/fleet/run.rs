@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use super::result::{conclude, loss_text};
 use super::{version, workload};
 use crate::options::fleet::failure;
-use crate::options::make_test::{self, DevicePath};
-use crate::options::{ConfigOptions, FleetOptions};
+use crate::options::make_test;
+use crate::options::{ConfigOptions, DevicePath, FleetOptions};
 use crate::output;
 
 /// How long agents may take to answer if the user names none.
@@ -35,7 +35,7 @@ pub struct FleetTest<'a> {
     /// The workload.
     pub workload: &'a ConfigOptions,
     /// The device, which is there already.
-    pub path: DevicePath<'a>,
+    pub path: Option<DevicePath<'a>>,
     /// The seed on which all processes agree.
     pub global_seed: u64,
     /// A name for the run, or an empty text.
@@ -74,7 +74,7 @@ impl FleetTest<'_> {
             self.global_seed,
             Machine::WITHOUT_SERVERS,
         )?;
-        self.path.apply(&mut test)?;
+        self.path.map_or(Ok(()), |path| path.apply(&mut test))?;
         let run = workload::run_of(config, &self.workload.source, self.label, self.global_seed)?;
         block_on(self.measure_with(&test, run)).map_err(Failure::setup)?
     }
@@ -151,9 +151,7 @@ impl FleetTest<'_> {
         match side {
             Side::Client => {
                 let mut words = workload::words_of(&self.options.client_opt);
-                for (option, place) in [("--proxy", self.path.proxy), ("--surrogate", self.path.surrogate)] {
-                    words.extend(place.iter().flat_map(|place| [option.to_owned(), (*place).to_owned()]));
-                }
+                words.extend(self.path.into_iter().flat_map(DevicePath::words));
                 words
             }
             Side::Server => workload::words_of(&self.options.server_opt),

@@ -19,8 +19,8 @@ use crate::exit::{self, Done};
 use crate::options::common::command_line;
 use crate::options::device::params_of;
 use crate::options::files::lab;
-use crate::options::values::{host_port, key_value, whole};
-use crate::options::{ExpectOptions, VariantOptions, make_test};
+use crate::options::values::{key_value, whole};
+use crate::options::{DevicePath, ExpectOptions, PathOptions, VariantOptions, make_test};
 use crate::output::{self, notify};
 
 /// Options of `lab run`.
@@ -39,19 +39,15 @@ pub struct RunArgs {
     lab: String,
     /// Start this device on the device's host: a name from `polygraph devices`, or a directory with a device description.
     /// Default: as the lab file says
-    #[arg(long, value_name = "NAME|DIR", conflicts_with_all = ["proxy", "surrogate", "no_proxy"])]
+    #[arg(long, value_name = "NAME|DIR", conflicts_with_all = ["proxy", "surrogate", "balancer", "no_proxy"])]
     device: Option<String>,
     /// Parameters of the device, as for `run`; repeatable
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     device_opt: Vec<(String, String)>,
-    /// A proxy that is there already
-    #[arg(long, value_name = "HOST:PORT", value_parser = host_port, conflicts_with_all = ["surrogate", "no_proxy"])]
-    proxy: Option<String>,
-    /// A surrogate or load balancer that is there already
-    #[arg(long, value_name = "HOST:PORT", value_parser = host_port, conflicts_with = "no_proxy")]
-    surrogate: Option<String>,
+    #[command(flatten)]
+    path: PathOptions,
     /// Test without a device: robots connect to the servers
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["proxy", "surrogate", "balancer"])]
     no_proxy: bool,
     #[command(flatten)]
     workload: LabWorkloadOptions,
@@ -134,9 +130,7 @@ impl RunArgs {
         })?;
         self.check_addresses(lab, &workload)?;
         let mut client_words = words_of(&self.client_opt);
-        for (option, place) in [("--proxy", &self.proxy), ("--surrogate", &self.surrogate)] {
-            client_words.extend(place.iter().flat_map(|place| [option.to_owned(), place.clone()]));
-        }
+        client_words.extend(self.path.device().into_iter().flat_map(DevicePath::words));
         let run = LabRun {
             lab,
             program: program()?,
@@ -232,7 +226,7 @@ impl RunArgs {
 
     /// The device to start; `None`: there is none, or it is there already.
     fn device(&self, lab: &Lab) -> Result<Option<DeviceUnderTest>, Failure> {
-        if self.no_proxy || self.proxy.is_some() || self.surrogate.is_some() {
+        if self.no_proxy || self.path.device().is_some() {
             return match self.device_opt.first() {
                 None => Ok(None),
                 Some((key, _)) => Err(Failure::usage(format!("--device_opt {key} needs --device"))),
@@ -243,7 +237,7 @@ impl RunArgs {
             (None, Some((name, options))) => (name.clone(), options.clone().into_iter().collect()),
             (None, None) => {
                 return Err(Failure::usage(
-                    "say what is tested: --device NAME, --proxy HOST:PORT, --surrogate HOST:PORT or --no_proxy",
+                    "say what is tested: --device NAME, --proxy, --surrogate or --balancer HOST:PORT, or --no_proxy",
                 ));
             }
         };
