@@ -9,7 +9,7 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=POLYGRAPH_BUILD");
     println!("cargo::rustc-env=POLYGRAPH_VERSION={}{}", env!("CARGO_PKG_VERSION"), build());
-    // Cargo forgets `strip` of a profile for a package with a level of optimization of its own.
+    // Cargo forgets `strip` of a profile for a package with another level of optimization.
     if env::var("DEBUG").is_ok_and(|debug| debug == "false") {
         println!("cargo::rustc-link-arg-bins=-Wl,--strip-all");
     }

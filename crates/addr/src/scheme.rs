@@ -11,7 +11,7 @@ use crate::{Allocation, BenchRole, BenchSpec, SchemeError};
 pub enum AddrScheme {
     /// Generation 3: whole third octets per machine, taken from a mask.
     PolyMix3,
-    /// Generation 4 with servers in an address space of their own.
+    /// Generation 4 with servers in a separate address space.
     PolyMix4 {
         /// Agents that share one address.
         agents_per_addr: Option<i64>,

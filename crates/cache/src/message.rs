@@ -1,4 +1,4 @@
-//! The heads this proxy writes: requests to origins, replies to clients, replies of its own.
+//! The heads this proxy writes: requests to origins, replies to clients, its own replies.
 
 use std::io::Write as _;
 

@@ -24,7 +24,7 @@ pub struct LogFormat {
     /// Patterns for requests that a stored reply answered, whether or not the device validated it with the origin.
     #[serde(default)]
     pub hit: Vec<String>,
-    /// Patterns for requests that the origin answered with a reply of its own. A device without a store has none, so its requests
+    /// Patterns for requests that the origin answered with its own reply. A device without a store has none, so its requests
     /// count as [`AccessCounts::other`].
     #[serde(default)]
     pub miss: Vec<String>,

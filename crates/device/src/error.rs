@@ -81,7 +81,7 @@ pub enum Error {
         device: String,
         /// What happened.
         problem: String,
-        /// The last lines of its output, each on a line of its own; may be empty.
+        /// The last lines of its output, each on its own line; may be empty.
         messages: String,
     },
     /// A file operation failed.

@@ -51,7 +51,7 @@ pub struct Spec {
     pub summary: String,
     /// The role of the device.
     pub role: DeviceRole,
-    /// Whether a forward proxy sees the requests in tunnels, because it ends TLS with certificates of its own.
+    /// Whether a forward proxy sees the requests in tunnels, because it ends TLS with its own certificates.
     #[serde(default)]
     pub intercepts: bool,
     /// The program: a name, which is looked up in the usual directories, or a path.

@@ -3,7 +3,7 @@
 //! A message passes through the modules in this order: [`query`] builds a question, [`reply`] answers it from the
 //! tables of [`zone`], and [`query`] reads the answer. These modules do no I/O and accept any bytes. [`resolver`]
 //! queries servers over the [`Link`](polygraph_link::Link) of an event loop, with an [`address_cache`] that robots
-//! share, and [`name_server`] runs a name server on a thread of its own, over UDP and TCP:
+//! share, and [`name_server`] runs a name server on its own thread, over UDP and TCP:
 //!
 //! ```
 //! use polygraph_dns::{NameServer, NameServerConfig, Zone};

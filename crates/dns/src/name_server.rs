@@ -1,4 +1,4 @@
-//! A name server on a thread of its own: one event loop for UDP and TCP.
+//! A name server on its own thread: one event loop for UDP and TCP.
 
 use std::cell::Cell;
 use std::io;

@@ -11,7 +11,7 @@ use crate::query::QueryType;
 
 /// The names for which a server has answers, and the zones in which no other names exist.
 ///
-/// The server also answers for names outside of all zones; each of them is a zone of its own.
+/// The server also answers for names outside of all zones; each of them is its own zone.
 #[derive(Debug, Default)]
 pub struct Zone {
     names: FxHashMap<DomainName, Entry>,

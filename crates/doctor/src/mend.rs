@@ -66,7 +66,7 @@ pub fn take_back(records: &Ledger) -> Result<Undone> {
 }
 
 /// Undoes the wanted records of the network namespace of this process, the last one first. Other namespaces are other
-/// hosts, each with a doctor of its own.
+/// hosts, each with its own doctor.
 fn undo(records: &Ledger, is_wanted: impl Fn(&RecordedChanges) -> bool) -> Result<Undone> {
     let here = Namespace::current()?;
     let mut all = Undone::default();

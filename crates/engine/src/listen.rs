@@ -1,4 +1,4 @@
-//! Listening sockets. Each loop has a socket of its own for a port, so that the kernel spreads connections over the
+//! Listening sockets. Each loop has its own socket for a port, so that the kernel spreads connections over the
 //! loops.
 
 use std::future::poll_fn;
@@ -146,7 +146,7 @@ pub enum AcceptFault {
     QueueFull(u32),
 }
 
-/// Accepts connections for ever and runs `serve` for each in a task of its own. Connections above the process's share
+/// Accepts connections for ever and runs `serve` for each in its own task. Connections above the process's share
 /// of descriptors are closed at once, so earlier connections are served to the end, and logs and timers have the
 /// descriptors that they need. `failed` receives what kept connections from being served.
 ///

@@ -218,7 +218,7 @@ impl Net {
     fn connect_once(&self, from: Option<IpAddr>, to: SocketAddr) -> Result<Socket, ConnectError> {
         let fd = self.open_socket(to, SocketType::STREAM)?;
         self.bind(&fd, from, to)?;
-        // The first bytes follow at once, so the end of the handshake travels with them instead of in a segment of its own. If they do
+        // The first bytes follow at once, so the end of the handshake travels with them instead of in its own segment. If they do
         // not follow, the system sends it after 0.2 s. Without the option everything works.
         let _ = sockopt::set_tcp_quickack(&fd, false);
         let established = match rustix::net::connect(&fd, &to) {

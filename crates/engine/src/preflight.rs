@@ -62,7 +62,7 @@ pub struct Probe {
     /// Whether the peer at `to` is a proxy, so that the URL is absolute.
     pub absolute: bool,
     /// Whether robots use TLS, a tunnel, or only HTTP/2 on this route. Then only the connection is checked: what is wrong with
-    /// them is counted in classes of its own as soon as the test runs.
+    /// them is counted in its own classes as soon as the test runs.
     pub connects_only: bool,
     /// If only the connection is checked and robots use TLS with the peer itself: this handshake is a part of the check.
     pub tls: Option<ProbeTls>,

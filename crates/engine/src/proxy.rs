@@ -215,7 +215,7 @@ async fn sweep(net: Net, proxy: Rc<Proxy<Net>>, cpu: Arc<ThreadCpu>) {
     }
 }
 
-/// Finds addresses with the system's resolver, which blocks, on a thread of its own.
+/// Finds addresses with the system's resolver, which blocks, on its own thread.
 fn look_up(host: &str, port: u16) -> Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>>>> {
     let host = host.to_owned();
     Box::pin(async move {

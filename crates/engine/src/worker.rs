@@ -26,7 +26,7 @@ use crate::udp::{self, UdpSocket};
 /// How often a thread that waits for the start of loops checks that they are still running.
 const READY_CHECK: Duration = Duration::from_millis(100);
 
-/// Starts a loop on a thread of its own.
+/// Starts a loop on its own thread.
 ///
 /// # Errors
 /// If the thread cannot be started.

@@ -186,7 +186,7 @@ pub fn add_errors(table: &mut TableFile, number: usize, log: &impl LogSource, in
     Ok(())
 }
 
-/// Facts with columns of their own, and the names of these columns.
+/// Facts with their own columns, and the names of these columns.
 const FACTS: [(&str, &str, &str); 9] = [
     (fact::URL, "url", "requested URL"),
     (fact::REQUEST, "request", "method and kind of the request"),

@@ -8,7 +8,7 @@
 //! simulated_fleet control nats://127.0.0.1 1000 60 $(pidof nats-server) $(pidof polygraph)
 //! ```
 //!
-//! Agents are tasks of one process, each with a connection of its own. Their processes are only states and live statistics, one of each
+//! Agents are tasks of one process, each with its own connection. Their processes are only states and live statistics, one of each
 //! per second, and end by themselves when they are asked to. Monitors are real.
 
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "the example is a program that measures")]

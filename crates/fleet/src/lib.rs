@@ -14,7 +14,7 @@
 //!
 //! # Decisions
 //!
-//! * **Load runs in processes of its own**, `polygraph client` and `polygraph server`. They do not know the agent, do not share a
+//! * **Load runs in its own processes**, `polygraph client` and `polygraph server`. They do not know the agent, do not share a
 //!   runtime with it, and survive it; so nothing that happens to agents or NATS disturbs the load.
 //! * **The bus is all that agents and controllers share**, so they do not know whether NATS or ssh carries it.
 //! * **NATS does what NATS can**: finding agents, questions and answers, files in pieces with digests, clusters and reconnection.

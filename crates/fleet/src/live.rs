@@ -7,7 +7,7 @@ use crate::bus::{Bus, BusOptions};
 use crate::error::{FleetError, Result};
 use crate::protocol::{ALL_LIVE, HISTORY};
 
-/// Passes all live statistics of a fleet to `take`, on a thread of its own, until it returns false: the history of each process, and
+/// Passes all live statistics of a fleet to `take`, on its own thread, until it returns false: the history of each process, and
 /// then what it publishes. They are lines as processes publish them, which nobody has checked, and come more than once where the
 /// history meets new messages.
 ///

@@ -10,7 +10,7 @@ use crate::model::Nanos;
 pub enum DelayLine<T> {
     /// None overtakes another one, so a queue is enough.
     Ordered(VecDeque<(Nanos, T)>),
-    /// Each has a time of its own. Equal times keep the order of sending.
+    /// Each has its own time. Equal times keep the order of sending.
     Sorted {
         /// The packets.
         heap: BinaryHeap<Reverse<Entry<T>>>,

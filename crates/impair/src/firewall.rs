@@ -193,7 +193,7 @@ fn probe_rule(ipv6: bool) -> QueueRule {
     QueueRule { hook: Hook::Output, source: any.parse().ok(), destination: None, queue: 0 }
 }
 
-/// All rules in a table of their own, which appears and disappears as a whole.
+/// All rules in a separate table, which appears and disappears as a whole.
 fn nft(rules: &[QueueRule]) -> Vec<Step> {
     let Some(first) = rules.first() else { return Vec::new() };
     let table = format!("polygraph_wan_{}", first.queue);

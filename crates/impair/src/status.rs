@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::emulation::Direction;
 use crate::model::Nanos;
 
-/// The longest excess that has a bucket of its own, in nanoseconds: one minute.
+/// The longest excess that has its own bucket, in nanoseconds: one minute.
 const LONGEST: u64 = 60_000_000_000;
 
 /// What the process of an emulation has done so far.

@@ -33,7 +33,7 @@ pub fn bring_up(lab: &Lab, plan: &UpPlan, directory: &LabDirectory, ledger: &Led
     changes.make(Change::File { path: directory.file(&lab.name) }, || Ok(directory.write(&state)))??;
     let made = carry_out(plan, &mut changes);
     if let Err(error) = made {
-        // Commands inside of the namespaces have records of their own, which are undone first.
+        // Commands inside of the namespaces have their own records, which are undone first.
         undo_inside(ledger, &lab.name)?;
         return Err(error);
     }

@@ -1,4 +1,4 @@
-//! Datagrams over UDP, for protocols that have connections of their own, such as QUIC.
+//! Datagrams over UDP, for protocols that have their own connections, such as QUIC.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

@@ -1,4 +1,4 @@
-//! Time in nanoseconds, as a type of its own.
+//! Time in nanoseconds, as its own type.
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, Rem, Sub, SubAssign};

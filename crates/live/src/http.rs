@@ -1,4 +1,4 @@
-//! A small HTTP server for pages and figures about a test. It runs on a thread of its own, so that no event loop of a
+//! A small HTTP server for pages and figures about a test. It runs on its own thread, so that no event loop of a
 //! test waits for it.
 
 use std::convert::Infallible;

@@ -2,7 +2,7 @@
 //!
 //! The page, its script and its style contain nothing about a test, so anybody may load them. Events need the token, if
 //! there is one. Without a token the server listens on loopback only, and answers only requests that address it as such:
-//! otherwise a page from elsewhere could reach it under a name of its own (DNS rebinding).
+//! otherwise a page from elsewhere could reach it under its own name (DNS rebinding).
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};

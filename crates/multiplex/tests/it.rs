@@ -23,7 +23,7 @@ fn place() -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 1], 80))
 }
 
-/// A world with a server that `answer`s each stream in a task of its own.
+/// A world with a server that `answer`s each stream in its own task.
 struct World {
     link: VirtualLink,
     ends: Rc<RefCell<Vec<ServerEnd>>>,

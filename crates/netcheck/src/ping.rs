@@ -1,6 +1,6 @@
 //! Echo times between many addresses of this host and many others.
 //!
-//! Each source address has a socket of its own, because the address of a socket is what a reply comes back to. Every
+//! Each source address has its own socket, because the address of a socket is what a reply comes back to. Every
 //! request carries the number of its pair and of its round, so that replies can be distinguished whatever the system does to
 //! the identifiers of ICMP.
 

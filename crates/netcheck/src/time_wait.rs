@@ -1,6 +1,6 @@
 //! How long a device keeps a closed connection in the state TIME_WAIT (RFC 9293, section 3.6.1), measured from outside.
 //!
-//! The test opens a TCP connection with segments of its own, sends a request, and lets the device close first, so that
+//! The test opens a TCP connection with its own segments, sends a request, and lets the device close first, so that
 //! the device is the side that waits. Then it repeats the first SYN, bit by bit. As long as the device waits, that SYN is an
 //! old duplicate, which must not open a connection; as soon as the device has forgotten the connection, it answers
 //! SYN+ACK. The SYN has no timestamp option and no higher sequence number, because many systems take either as the sign of

@@ -80,7 +80,7 @@ impl Namespace {
         })
     }
 
-    /// Does `work` in this namespace, in a thread of its own unless this thread is there already. `None` if the
+    /// Does `work` in this namespace, in its own thread unless this thread is there already. `None` if the
     /// namespace no longer exists.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ pub struct KnownWorlds {
 }
 
 impl KnownWorlds {
-    /// Records what a robot reports about a world of its own.
+    /// Records what a robot reports about its own world.
     pub fn learn(&mut self, mark: &WorldMark) {
         let facts = WorldFacts { size: mark.size, window: mark.window, hot_end: mark.hot };
         match self.places.get(&(mark.id, mark.kind)) {

@@ -144,7 +144,7 @@ impl<L: Link> Origin<L> {
         self.health_checks.set(self.health_checks.get() + 1);
     }
 
-    /// A random object for a request that does not determine one, in a world of its own.
+    /// A random object for a request that does not determine one, in its own world.
     pub(crate) fn any_object(&self, profile: &ServerProfile) -> Oid {
         let mut rng = self.rng.borrow_mut();
         let (time, mix, counter) = (rng.bits() as u32, rng.bits() as u32, rng.bits() as u32);

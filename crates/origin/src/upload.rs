@@ -23,7 +23,7 @@ pub struct Upload {
 impl Upload {
     /// A body of which nothing has arrived; `digest` is the value of `Content-MD5`, and `mark` what robots sent.
     ///
-    /// `must_be_empty` is for methods without a body: clients of HTTP/2 and HTTP/3 may end any request in a frame of its own, so that its
+    /// `must_be_empty` is for methods without a body: clients of HTTP/2 and HTTP/3 may end any request in its own frame, so that its
     /// head does not say that there is nothing (RFC 9113, section 8.1), and devices pass this on as an empty body in chunks.
     pub fn new(
         framing: Framing,

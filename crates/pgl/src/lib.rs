@@ -180,7 +180,7 @@ fn compile_text(
     (workload, outcome.output)
 }
 
-/// The trees of settings, each in a text of its own.
+/// The trees of settings, each in its own text.
 fn settings(sources: &mut SourceMap, options: &Options, out: &mut Diagnostics) -> Vec<Setting> {
     let mut settings = Vec::new();
     for (name, value) in &options.settings {

@@ -12,7 +12,7 @@ const DEPTH: usize = 4;
 /// caches may store, among basic requests. Objects that are embedded in a known container are known as well.
 ///
 /// `None` where the ratio depends on replies (the speed of different robots, or what they remember), or where
-/// the test has no contents of its own.
+/// the test has no contents.
 pub fn offered_dhr(test: &Test) -> Option<f64> {
     let phases = &test.schedule.phases;
     let primary = phases.iter().find(|phase| phase.primary).or(phases.first())?;

@@ -33,7 +33,7 @@ pub struct ClientConnection {
 }
 
 impl ClientConnection {
-    /// Starts a connection to `to`, from the address `from` if given, over a UDP socket of its own. `tls` is a
+    /// Starts a connection to `to`, from the address `from` if given, over its own UDP socket. `tls` is a
     /// [`QuicClient`](polygraph_tls::quic::QuicClient), except in tests.
     ///
     /// # Errors

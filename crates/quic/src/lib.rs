@@ -14,7 +14,7 @@
 //!
 //! # Decisions
 //!
-//! * **A client's connection has a socket of its own**, as in browsers. Servers on several event loops share an address, and the kernel
+//! * **A client's connection has its own socket**, as in browsers. Servers on several event loops share an address, and the kernel
 //!   chooses the loop by the addresses and ports of both sides: connections of one socket would all reach the same loop.
 //! * **No dynamic table of QPACK**: neither side announces one, so no stream waits for another. Field sections are larger than those of
 //!   browsers for it.

@@ -162,7 +162,7 @@ impl Wakers {
             | StreamEvent::Stopped { id, .. } => id.dir(),
         };
         self.control |= dir == Dir::Uni;
-        // The task of HTTP/3 is not needed for what happens on the streams of requests, which have tasks of their own.
+        // The task of HTTP/3 is not needed for what happens on the streams of requests, which have their own tasks.
         let of_session = match event {
             StreamEvent::Opened { .. } => true,
             StreamEvent::Finished { .. } => self.session_awaits_ends,

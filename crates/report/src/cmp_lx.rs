@@ -54,7 +54,7 @@ fn parse(text: &str) -> BTreeMap<String, Value> {
             let rows = lines.by_ref().take_while(|line| !line.trim().is_empty()).filter_map(row);
             reduce(name, &rows.collect::<Vec<_>>(), &mut values);
         } else if line.ends_with(':') {
-            // Other lists have numbers of their own under other names.
+            // Other lists have their own numbers under other names.
             lines.by_ref().take_while(|line| !line.trim().is_empty()).for_each(drop);
         } else if let Some((name, value)) =
             line.rsplit_once(':').filter(|(_, value)| !value.trim().is_empty())

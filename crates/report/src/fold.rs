@@ -48,7 +48,7 @@ fn fold_as_they_are<S: LogSource>(logs: &[S]) -> Result<RunFacts, FoldError> {
     let window_s = series::window_s(logs.iter().map(end_s).fold(0.0, f64::max));
     let robots_end_s = of_side(logs, Side::Client).into_iter().map(end_s).reduce(f64::max);
     let side = |side, sound_until_s| gather::side(logs, side, start_unix_ns, window_s, sound_until_s);
-    // Each side is read by a thread of its own: a long run is folded in little more than half the time.
+    // Each side is read by its own thread: a long run is folded in little more than half the time.
     let (server, client) = std::thread::scope(|scope| {
         let server = robots_end_s.map(|_| scope.spawn(|| side(Side::Server, None)));
         let client = side(Side::Client, None);

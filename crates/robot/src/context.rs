@@ -124,7 +124,7 @@ pub struct GroupContext<L> {
     pub head_buffer: RefCell<Vec<u8>>,
     /// The facts of judged replies, whose memory the next replies use.
     pub spare_replies: RefCell<Vec<Box<ReplyMeta>>>,
-    /// Hosts of foreign URLs that need connections of their own.
+    /// Hosts of foreign URLs that need their own connections.
     foreign_hosts: RefCell<ForeignHosts>,
     profiles: Vec<ProfileContext>,
     members: Vec<Member>,

@@ -182,7 +182,7 @@ impl<L: Link> RobotGroup<L> {
         }
     }
 
-    /// Exchanges a request on a connection of its own, from `now` on: on the connection that is `held`, if there is one. Holds the
+    /// Exchanges a request on its own connection, from `now` on: on the connection that is `held`, if there is one. Holds the
     /// connection if a handshake on it goes on. `begun` is when the first attempt began, if there was one before.
     async fn exchange_alone(
         self: &Rc<Self>,
@@ -569,7 +569,7 @@ impl<L: Link> RobotGroup<L> {
         }
     }
 
-    /// Starts a transaction as a task of its own. It counts as running from now on.
+    /// Starts a transaction as its own task. It counts as running from now on.
     pub(crate) fn launch(&self, robot: usize, request: Request) {
         self.robot(robot).active += 1;
         let job = match request.hop {

@@ -305,7 +305,7 @@ impl DeviceReport {
             self.name,
             self.usage.cpu_seconds,
             self.usage.resident_bytes as f64 / f64::from(1 << 20),
-            // The built-in proxy has no process of its own.
+            // The built-in proxy has no process.
             if self.usage.processes == 0 { "stored replies" } else { "memory" },
         );
         let RobotCounts { requests: seen, hits: seen_hits, basic } = *robots;

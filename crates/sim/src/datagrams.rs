@@ -73,7 +73,7 @@ impl Exchange {
         *self.forge.borrow_mut() = Some(forge);
     }
 
-    /// A socket at `address`. With port 0, it gets a port of its own.
+    /// A socket at `address`. With port 0, it gets its own port.
     ///
     /// # Errors
     /// If there is a socket at this address.

@@ -56,7 +56,7 @@ impl SummaryStats {
         SummaryStats { min: self.min.min(min), max: self.max.max(max), ..*self }
     }
 
-    /// The same summary with these extremes instead of its own.
+    /// The same summary with these extremes instead.
     #[must_use]
     pub(crate) fn with_only_extremes(self, (min, max): (u64, u64)) -> SummaryStats {
         SummaryStats { min, max, ..self }

@@ -201,7 +201,7 @@ impl RobotTls {
     }
 
     fn config_of(&mut self, wanted: &TlsPeer<'_>) -> (Arc<ClientConfig>, Option<Arc<Sessions>>) {
-        // QUIC has sessions of its own, with its parameters.
+        // QUIC has its own sessions, with its parameters.
         let peer = (wanted.peer, wanted.protocol == Some(HTTP3));
         if self.settings.cache == Some(0) || self.settings.resumption <= 0.0 {
             return (Arc::clone(&self.config), None);

@@ -127,7 +127,7 @@ impl Material {
             BodySource::Database(files) => catalog.entry(oid).and_then(|at| Reading::onward(files, at)),
             BodySource::Root(files) => catalog.entry(oid).and_then(|at| Reading::repeated(files, at)),
         };
-        // Empty files cannot fill a body with a size of its own.
+        // Empty files cannot fill a body with its own size.
         reading.map_or_else(|| Material::Filler(Filler::Text, start()), Material::Content)
     }
 }

@@ -142,7 +142,7 @@ impl Content {
     }
 }
 
-/// The property constants: each property of an object has a draw of its own.
+/// The property constants: each property of an object has its own draw.
 mod property {
     pub const SIZE: u64 = 1;
     pub const CACHABLE: u64 = 2;

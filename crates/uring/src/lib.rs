@@ -19,7 +19,7 @@
 //! * **Nothing is lost and nobody starves.** Bytes for which no task waits are copied out of the buffers of the loop at once. A
 //!   connection whose bytes nobody takes stops receiving, so that TCP slows its peer down.
 //! * **Small sends are copied and batched**, and the kernel carries them out, in order, before a turn waits. They must not block: what the
-//!   socket does not take is kept and sent when it has room. Large sends are system calls of their own, which costs less than copying.
+//!   socket does not take is kept and sent when it has room. Large sends are separate system calls, which costs less than copying.
 //! * **Completions come when asked for** (`IORING_SETUP_DEFER_TASKRUN`), so the kernel never interrupts the loop.
 
 #![allow(clippy::disallowed_methods, reason = "event loops own their threads")]

@@ -22,7 +22,7 @@ const STEP: Nanos = Nanos::from_millis(1);
 const PATIENCE: Nanos = Nanos::from_secs(20);
 
 thread_local! {
-    /// The loop of the test, which has a thread of its own.
+    /// The loop of the test, which has its own thread.
     static LINK: VirtualLink = VirtualLink::new(EPOCH);
     static ADDRESSES: Cell<u8> = const { Cell::new(1) };
 }
@@ -86,7 +86,7 @@ fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// An origin at an address of its own.
+/// An origin at its own address.
 pub struct Origin {
     pub address: SocketAddr,
     seen: Rc<RefCell<Vec<Seen>>>,

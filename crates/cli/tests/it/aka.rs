@@ -37,7 +37,7 @@ impl AkaHost {
         })
     }
 
-    /// The lines of `net status` about this host. Other tests have hosts of their own.
+    /// The lines of `net status` about this host. Other tests have their own hosts.
     fn status(&self) -> String {
         let all = self.polygraph("net status").out;
         let name = self.hosts.name(0);

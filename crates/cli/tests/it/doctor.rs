@@ -14,7 +14,7 @@ use crate::sandbox::{Done, Running, Sandbox};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_polygraph");
 
-/// A network namespace, which is a host of its own to the doctor. It is removed when this is dropped.
+/// A network namespace, which is its own host to the doctor. It is removed when this is dropped.
 struct Host(String);
 
 impl Host {

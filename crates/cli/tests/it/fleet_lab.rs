@@ -1,4 +1,4 @@
-//! Fleets in labs: each agent on a host of its own, with links that can be cut.
+//! Fleets in labs: each agent on its own host, with links that can be cut.
 
 use std::process::Command;
 use std::time::{Duration, Instant};

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::sandbox::{PATIENCE, Running, Sandbox, free_port, valid};
 
-/// A server of ssh for this user with keys of its own, and a list with two hosts that are both this one.
+/// A server of ssh for this user with its own keys, and a list with two hosts that are both this one.
 struct SshFleet {
     sandbox: Sandbox,
     _server: Running,
@@ -80,7 +80,7 @@ fn a_run_over_ssh_needs_no_nats() {
     assert!(!done.out.contains("incidents"), "{done:?}");
     let (figures, _) = fleet.sandbox.lx("--objects ok_xact.count", "result/clt1-client.log");
     assert!(figures["ok_xact.count"] > 100.0, "{figures:?}");
-    // Every command has agents of its own, and all know the runs on the disks.
+    // Every command has its own agents, and all know the runs on the disks.
     let listed = fleet.sandbox.polygraph("fleet logs --fleet ssh:bench.toml");
     assert!(listed.out.contains("clt1") && listed.out.contains("client ended (0)"), "{listed:?}");
     let all = fleet.sandbox.polygraph("fleet ls --fleet ssh:bench.toml");

@@ -80,7 +80,7 @@ fn a_search_finds_the_capacity_and_goes_on_after_a_kill() {
     let result = line.strip_prefix("FOUND: ").unwrap();
     assert!(page.contains("id=\"fig-knee\"") && page.contains(result), "the page of the search");
     assert!(!page.contains(line), "the banner of the page has the word already");
-    // The list of runs has the search with its result, and the runs of the search are a list of their own.
+    // The list of runs has the search with its result, and the runs of the search are a separate list.
     let listed = sandbox.polygraph("runs --verdict found");
     let opened =
         format!("    report: runs/{0}/report.html; its runs: polygraph runs runs/{0}", name(&sandbox));

@@ -56,7 +56,7 @@ fn early_data_are_accepted() {
         &format!("{fields} key_types = [ \"ECDSA-P256\" ];"),
     );
     let (done, figures) = run(&sandbox, "");
-    // Each event loop has a cache of its own, so a session may be unknown where a connection arrives.
+    // Each event loop has its own cache, so a session may be unknown where a connection arrives.
     assert_eq!(figures["errors.count"], figures["errors.tls_not_resumed.count"], "{done:?}");
     assert!(figures["ssl.handshake.early.count"] > 5.0, "{done:?}");
 }

@@ -167,7 +167,7 @@ fn polymix_4_tls_through_squid() {
         "DnsServers=[]",
         "S.xact_think=norm(0.25sec,0.1sec)",
     ];
-    // Squid sees the requests in the tunnels with an authority of its own, which is the only one that robots trust.
+    // Squid sees the requests in the tunnels with its own authority, which is the only one that robots trust.
     let device = "squid-bump --device_opt ca=certs/ca.pem --trust_ca certs/ca.crt";
     let run = run("polymix-4-tls", 800, device, &settings);
     run.agrees();

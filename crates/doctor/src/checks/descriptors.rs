@@ -87,7 +87,7 @@ pub(crate) fn system(facts: &HostFacts, load: &PlannedLoad) -> Option<HostFindin
     let needed = (load.connections as u64).saturating_mul(load.ends_on_host() as u64);
     let impact = match free {
         free if free < needed.max(limits::LEAST_DESCRIPTORS) => Impact::Blocks,
-        // A device between robots and servers has two ends of its own for each.
+        // A device between robots and servers has two more ends for each.
         free if free < needed.saturating_mul(2).max(GENEROUS) => Impact::Distorts,
         _ => return None,
     };

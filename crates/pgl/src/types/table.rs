@@ -461,7 +461,7 @@ macro_rules! record_table {
             kind: Option<String> = Default::Str("PolyMix-3"),
         }
 
-        /// Address scheme of generation 4: servers in an address space of their own.
+        /// Address scheme of generation 4: servers in a separate address space.
         PolyMix4As {
             /// A label.
             kind: Option<String> = Default::Str("PolyMix-4"),

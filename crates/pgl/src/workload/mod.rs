@@ -332,7 +332,7 @@ pub(crate) fn build(
     if unscheduled {
         checks.push(phases::unscheduled());
     }
-    // A program without agents or phases has a finding of its own.
+    // A program without agents or phases has its own finding.
     if !(robots.is_empty() && servers.is_empty()) {
         unused::check(!phase_uses.is_empty(), &mut checks);
     }

@@ -94,7 +94,7 @@ pub fn contents(records: &[Arc<Record>], around: impl Fn(&Record) -> Option<Span
     }
 }
 
-/// Refuses sequence distributions in a record and its parts, besides contents, which have a check of their own.
+/// Refuses sequence distributions in a record and its parts, besides contents, which have a separate check.
 pub fn sequences(record: &Record, around: Option<Span>, checks: &mut Checks<'_>) {
     for (slot, field) in record.slots.iter().zip(&record.rec.def().fields) {
         let around = slot.at.or(around);

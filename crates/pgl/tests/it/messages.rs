@@ -667,7 +667,7 @@ fn what_is_used_after_all() {
     ] {
         assert_eq!(about(&format!("{BASE}{change}\n")), 0, "{change}");
     }
-    // A test without agents or without phases has a warning of its own.
+    // A test without agents or without phases has its own warning.
     assert_eq!(about(BASE), 0);
     assert_eq!(about(&format!("{}use(S, R);", BASE.replace("schedule(P);", ""))), 0);
     assert_eq!(about(&format!("{BASE}use(S);")), 1, "R");

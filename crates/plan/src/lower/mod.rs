@@ -251,7 +251,7 @@ fn rest(workload: &Workload, found: &mut Lowering<'_>) {
         found.wrong("the workload has neither robots nor servers");
     }
     if !workload.proxies.is_empty() {
-        // The device under test answers at these addresses; robots have settings of their own for it.
+        // The device under test answers at these addresses; robots have their own settings for it.
         found.note("the device under test replaces the Proxy agents, so none are started");
     }
     if !workload.net_pipes.is_empty() {

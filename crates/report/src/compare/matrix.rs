@@ -4,7 +4,7 @@ use super::cells::{BEST, TextTable, print};
 use super::{ComparedPhases, Comparison, choice};
 use crate::text::UNDEFINED;
 
-/// The figures that have a table of their own.
+/// The figures that have separate tables.
 const MAIN: [&str; 4] = ["ok_xact.rate", "baseline.rptm.mean", "hit.ratio.obj", "err_xact.ratio"];
 
 /// A titled table for each of the main figures. There are none unless all names have a system and an option, with at

@@ -160,5 +160,5 @@ pub(super) const UNANSWERED: &str = "did not answer all requests";
 pub(super) const BROKEN_MESSAGES: &str = "sent broken messages";
 /// What a device did whose replies lack what robots need to verify them.
 pub(super) const UNVERIFIABLE: &str = "delivered replies that robots cannot verify";
-/// What a device did that made up replies of its own.
+/// What a device did that made up its own replies.
 pub(super) const OWN_REPLIES: &str = "answered in place of the servers";

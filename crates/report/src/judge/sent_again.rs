@@ -11,7 +11,7 @@ pub(super) const SENT_AGAIN_MAX: f64 = 0.01;
 pub(super) fn sent_again(facts: &RunFacts, found: &mut Findings) {
     let Some(headline) = &facts.headline else { return };
     let block = &headline.scope.block;
-    // What a peer of many streams says it did not process was announced, and has figures of its own.
+    // What a peer of many streams says it did not process was announced, and has its own figures.
     let told = block.streams.unprocessed + block.streams.refused + block.streams.misdirected;
     let met = block.retried.saturating_sub(told) as f64;
     let ended = headline.scope.ended_count() as f64;

@@ -49,7 +49,7 @@ pub struct SecureRobots {
 }
 
 impl SecureRobots {
-    /// The TLS of the robot. It is drawn when the robot first needs it, from a stream of its own.
+    /// The TLS of the robot. It is drawn when the robot first needs it, from its own stream.
     fn of<L: Link>(&mut self, cx: RobotContext<'_, L>) -> Result<&mut RobotTls, TransactionFailure> {
         if !self.robots.contains_key(&cx.robot) {
             let (number, profile) = (cx.number(), cx.profile());

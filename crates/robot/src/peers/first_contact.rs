@@ -26,7 +26,7 @@ pub enum NextVisit {
 }
 
 impl FirstContact {
-    /// The visits to the servers of all robots of this loop that have a load of their own.
+    /// The visits to the servers of all robots of this loop that have a load.
     pub fn of(settings: &Settings) -> FirstContact {
         let visitors = settings.profiles.iter().enumerate().filter(|(index, profile)| {
             let here = (settings.first_robot..settings.first_robot + settings.robots)

@@ -268,7 +268,7 @@ impl RequestGenerator {
     }
 
     /// A request that queries the status of a server process. The server itself must answer it, and it changes nothing that robots
-    /// or caches know: HEAD of an object in a world of its own.
+    /// or caches know: HEAD of an object in its own world.
     pub fn status_query(&mut self, field: &Field, server: usize, now: Nanos) -> Request {
         let kinds = field.direct[field.servers[server].direct].items();
         let is_file = |kind: ContentKind| {

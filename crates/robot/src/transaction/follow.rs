@@ -143,7 +143,7 @@ fn embedded_object<L: Link>(
     if let Some(oid) = polygraph_wire::url::parse(link) {
         return Ok(oid);
     }
-    // Files of a document root have names of their own, which may be relative.
+    // Files of a document root have their own names, which may be relative.
     let mut url = Vec::new();
     let path = match uri::resolve(group.url(container).as_bytes(), link, &mut url) {
         true if uri::split(&url).is_some() && leaves(group, container, &url) => {

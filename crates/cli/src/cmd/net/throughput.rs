@@ -200,7 +200,7 @@ fn server_of(host: &str, with: Tool) -> Result<(SocketAddr, bool), Failure> {
         Tool::Iperf3 => Ok((other()?, true)),
         Tool::Auto => {
             let (own, other) = (own()?, other()?);
-            // With a port of its own, a host has the same address for both.
+            // With its own port, a host has the same address for both.
             match find_server(own, PATIENCE) {
                 Some(true) => Ok((own, false)),
                 None if own == other => Ok((own, false)),

@@ -58,7 +58,7 @@ enum Victim {
     Device,
 }
 
-/// Server, proxy and client as processes of their own; after a second of measuring, the victim gets the signal. A stopped
+/// Server, proxy and client as their own processes; after a second of measuring, the victim gets the signal. A stopped
 /// process goes on after `stopped`, or is killed at the end.
 fn measure(
     sandbox: &Sandbox,
@@ -95,7 +95,7 @@ fn measure(
     Got::of_logs(sandbox, "clt.log srv.log", &done)
 }
 
-/// Server and client as processes of their own, of which the victim may run for only half of the time, as with a quota of processor time.
+/// Server and client as their own processes, of which the victim may run for only half of the time, as with a quota of processor time.
 fn measure_slices(sandbox: &Sandbox, victim: Victim) -> Got {
     let mut server = sandbox.start("server --listen 127.0.0.1:0 --rep_sz exp:2KB --log srv.log --loops 1");
     let origin = server.port("listening at");
@@ -116,7 +116,7 @@ fn measure_slices(sandbox: &Sandbox, victim: Victim) -> Got {
     Got::of_logs(sandbox, "clt.log srv.log", &done)
 }
 
-/// Server and client as processes of their own, which do not tell each other sizes but in replies, and a device that halves the bodies
+/// Server and client as their own processes, which do not tell each other sizes but in replies, and a device that halves the bodies
 /// and hides their sizes.
 fn measure_halves(sandbox: &Sandbox) -> Got {
     let mut server = sandbox.start("server --listen 127.0.0.1:0 --rep_sz exp:2KB --log srv.log --loops 1");
@@ -336,8 +336,8 @@ enum ShortQueue {
     Server,
 }
 
-/// Robots, a proxy and a server that thinks for a tenth of a second, so that requests come together, each on a connection of its own. On
-/// a host of their own, because the length of listen queues is a setting of the host.
+/// Robots, a proxy and a server that thinks for a tenth of a second, so that requests come together, each on its own connection. On
+/// a separate host, because the length of listen queues is a setting of the host.
 fn queue(sandbox: &Sandbox, short: ShortQueue) -> Got {
     let program = env!("CARGO_BIN_EXE_polygraph");
     let (device, server) = if short == ShortQueue::Device { (16, 4096) } else { (4096, 16) };

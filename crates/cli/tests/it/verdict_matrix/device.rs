@@ -1,4 +1,4 @@
-//! A device that answers as a test wants it to: with bytes of its own, or with what it makes of the origin's reply.
+//! A device that answers as a test wants it to: with its own bytes, or with what it makes of the origin's reply.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

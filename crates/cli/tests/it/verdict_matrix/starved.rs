@@ -3,7 +3,7 @@
 use super::{Got, Row, Want};
 use crate::sandbox::Sandbox;
 
-/// The built-in proxy as a program of its own.
+/// The built-in proxy as its own program.
 const DEVICE: &str = "summary='s'\nrole='forward'\nprogram='/bin/sh'\nversion=['-c', 'echo 1.0']\n\
     args=['-c', 'exec PROGRAM proxy --port {{ port }} --loops 1']\n\
     [log]\nfile='access.log'\nresult_column=1\nbytes_column=2\n";

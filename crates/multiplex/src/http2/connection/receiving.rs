@@ -284,7 +284,7 @@ impl Connection {
     }
 
     fn take_trailers(&mut self, place: usize, block: &[u8], ends_stream: bool) -> Result<(), Http2Error> {
-        // Trailers are so rare that each field may have memory of its own.
+        // Trailers are so rare that each field may have its own memory.
         let mut fields: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
         let fits = self
             .decoder

@@ -123,7 +123,7 @@ fn visible_servers() {
                 .into(),
             &[("10.0.1.1:80", &["10.0.1.1:80"], &[(3, 15.0 / 35.0), (5, 20.0 / 35.0)])],
         ),
-        // Shares of their own, even if they are equal.
+        // Their own shares, even if they are equal.
         (
             "Content O = { kind = \"o\"; size = const(1KB); }; S.contents = [ C: 90%, O ]; \
              S.direct_access = [ C: 50%, O: 50% ]; R.origins = [ '10.0.1.1:80' ];"

@@ -323,7 +323,7 @@ fn dates_of_one_host_are_the_devices_doing() {
     assert_eq!(of("a", "b"), "INVALID (host)");
 }
 
-/// A device whose origins turn it away answers with errors of its own.
+/// A device whose origins turn it away answers with its own errors.
 #[test]
 fn servers_without_descriptors_are_the_limit_not_the_device() {
     let run = Run { error: Some((3, ErrorKind::BadStatus)), ..Run::default() };

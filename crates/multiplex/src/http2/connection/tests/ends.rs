@@ -31,7 +31,7 @@ fn streams_that_are_dropped_early_are_reset() {
     // What the server sent before it knew is ignored, but its header blocks count.
     client.receive(&frame(kind::HEADERS, 4, 1, b"\x88\x40\x01a\x01b"));
     client.receive(&frame(kind::DATA, 1, 1, b"x"));
-    // Behind a reset of its own, nothing may come.
+    // Behind its own reset, nothing may come.
     client.receive(&reset(1, 8));
     client.receive(&frame(kind::DATA, 1, 1, b"x"));
     assert_eq!(sent(&mut client), ["RST_STREAM 1 STREAM_CLOSED"]);
