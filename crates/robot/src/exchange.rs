@@ -271,7 +271,7 @@ pub async fn exchange<L: Link>(
         connection.conn.set_deadline(flight.exchange.deadline);
         // How long servers outside of the test take is nobody's failure in it.
         if flight.request.foreign.is_none() {
-            cx.recorder.ask(flight.request.ticket, flight.exchange.started);
+            cx.recorder.ask(flight.request.handle, flight.exchange.started);
         }
         upload = flight.request.sends.map(|oid| Upload::new(cx, flight.request, oid));
         if let Err(failure) = send::request(cx, connection, flight, upload.as_mut()).await {

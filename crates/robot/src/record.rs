@@ -29,7 +29,7 @@ pub struct Remembered {
 
 /// Counts a transaction that starts at `now`, and gives it a handle.
 pub fn start<L: Link>(cx: RobotContext<'_, L>, request: &mut Request, now: Nanos) {
-    request.ticket = cx.recorder.begin(now);
+    request.handle = cx.recorder.begin(now);
     if request.foreign.is_some() {
         cx.recorder.with(|block| block.foreign.started += 1);
     }

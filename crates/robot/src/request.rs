@@ -78,7 +78,7 @@ pub struct Request {
     /// The page to which the request belongs.
     pub page: Option<Rc<Page>>,
     /// Its handle among the unfinished transactions, once it has started.
-    pub ticket: TransactionHandle,
+    pub handle: TransactionHandle,
     /// Files of a document root that were requested because a file embeds them, directly or indirectly.
     pub trail: OnceCell<Rc<RefCell<FxHashSet<Oid>>>>,
 }
@@ -107,7 +107,7 @@ impl Request {
             launched: Cell::new(0),
             hop: None,
             page: None,
-            ticket: TransactionHandle::default(),
+            handle: TransactionHandle::default(),
             trail: OnceCell::new(),
         }
     }

@@ -403,7 +403,7 @@ impl<L: Link> RobotGroup<L> {
     fn conclude(&self, robot: usize, request: &Request, outcome: Result<Completed, Incomplete>) -> Ended {
         let cx = self.context.of(robot);
         let now = outcome.as_ref().map_or_else(|_| cx.now(), |completed| completed.ended);
-        cx.recorder.end(request.ticket, now);
+        cx.recorder.end(request.handle, now);
         let mut completed = match outcome {
             Ok(completed) => completed,
             Err(Incomplete::Failed(failure)) => {
@@ -569,7 +569,7 @@ impl<L: Link> RobotGroup<L> {
         }
     }
 
-    /// Starts a transaction as its own task. It counts as running from now on.
+    /// Gives a transaction to a worker, which carries it out beside all others. It counts as running from now on.
     pub(crate) fn launch(&self, robot: usize, request: Request) {
         self.robot(robot).active += 1;
         let job = match request.hop {
@@ -592,7 +592,7 @@ impl<L: Link> RobotGroup<L> {
         }
     }
 
-    /// Carries out transactions until no more are launched for a while.
+    /// Carries out transactions that were launched, until no more are launched for a while. `launch` has counted each of them.
     async fn work(self: Rc<Self>) {
         let waiter = Waiter::default();
         loop {

@@ -105,14 +105,14 @@ impl Recorder {
     }
 
     /// The request of an unfinished transaction is sent now.
-    pub fn ask(&self, ticket: TransactionHandle, now: Nanos) {
-        self.0.unfinished.borrow_mut().ask(ticket, now.as_u64());
+    pub fn ask(&self, handle: TransactionHandle, now: Nanos) {
+        self.0.unfinished.borrow_mut().ask(handle, now.as_u64());
     }
 
     /// Counts bytes of the reply of an unfinished transaction that arrived on a connection.
-    pub fn read(&self, ticket: TransactionHandle, bytes: u64) {
+    pub fn read(&self, handle: TransactionHandle, bytes: u64) {
         self.with(|block| block.reads.record(bytes));
-        self.0.unfinished.borrow_mut().read(ticket, bytes);
+        self.0.unfinished.borrow_mut().read(handle, bytes);
     }
 
     /// Counts a successful transaction.
@@ -131,9 +131,9 @@ impl Recorder {
     }
 
     /// Counts the end of a transaction.
-    pub fn end(&self, ticket: TransactionHandle, now: Nanos) {
+    pub fn end(&self, handle: TransactionHandle, now: Nanos) {
         self.with(|block| block.xacts.leave(now));
-        self.0.unfinished.borrow_mut().end(ticket);
+        self.0.unfinished.borrow_mut().end(handle);
     }
 
     /// Counts since the last call, for live views and load controllers, which cannot wait for the end of the interval.

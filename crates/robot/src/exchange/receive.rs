@@ -121,7 +121,7 @@ async fn read<L: Link>(
     loop {
         let fed = if carry.is_empty() {
             let received = conn.recv_head(|data, index| {
-                cx.recorder.read(flight.request.ticket, data.len() as u64);
+                cx.recorder.read(flight.request.handle, data.len() as u64);
                 reader.reuse(|| cx.spare_replies.borrow_mut().pop());
                 feed(reader, entity, data, index, carry)
             });
