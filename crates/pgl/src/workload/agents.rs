@@ -189,6 +189,9 @@ fn is_status_scope(scope: &str) -> bool {
     scope == "all" || matches!(digits.iter().map(form).collect::<String>().as_str(), "NNN" | "NNx" | "Nxx")
 }
 
+/// Largest number of objects in the private cache of a robot.
+const MOST_PRIVATE_COPIES: i32 = 21_845;
+
 /// Checks a robot.
 pub fn robot(
     robot: &Robot,
@@ -213,7 +216,7 @@ pub fn robot(
         checks.push(finding.help("remove one of them, or set it to undef()"));
     }
     if robot.req_rate.is_some_and(|rate| rate.0 < 0.0) {
-        let finding = checks.at(Conflict, used, "req_rate", "the request rate is negative");
+        let finding = checks.at(Code::BadPart, used, "req_rate", "the request rate is negative");
         checks.push(finding);
     }
     if robot.agent.xact_think.is_some() {
@@ -230,6 +233,14 @@ pub fn robot(
             let finding = checks.at(Code::BadPart, used, field, text);
             checks.push(finding.help(format!("leave `{field}` out for no limit")));
         }
+    }
+    if !(0..=MOST_PRIVATE_COPIES).contains(&robot.private_cache_cap) {
+        let text = format!("a private cache has 0 to {MOST_PRIVATE_COPIES} entries");
+        checks.push(checks.at(Code::BadPart, used, "private_cache_cap", text));
+    }
+    if robot.minimize_new_conn > 0.0 && workload.substitutes.is_empty() {
+        let text = "minimize_new_conn needs note_substitutes(), which names interchangeable addresses";
+        checks.push(checks.at(Incomplete, used, "minimize_new_conn", text));
     }
     for (field, value) in [
         ("embed_recur", robot.embed_recur),
@@ -270,12 +281,12 @@ pub fn robot(
         let finding = checks.at(Code::BadPart, used, "follow_alt_svc", text);
         checks.push(finding.help("add an SslWrap to `ssl_wraps`, or leave out `follow_alt_svc`"));
     }
-    proxies(robot, used, workload, checks);
+    proxies(robot, used, checks);
     origins(robot, used, visible, workload, foreign, checks);
     super::parts::of_robot(robot, used, checks);
 }
 
-fn proxies(robot: &Robot, used: &UsedRecord, workload: &Workload, checks: &mut Checks<'_>) {
+fn proxies(robot: &Robot, used: &UsedRecord, checks: &mut Checks<'_>) {
     if robot.socks_prob.is_some_and(|prob| prob > 0.0) && robot.socks_proxies.is_empty() {
         let text = "a share of robots uses SOCKS proxies, but there are none";
         checks.missing(Code::RobotIncomplete, used, "socks_prob", "socks_proxies", text);
@@ -287,20 +298,6 @@ fn proxies(robot: &Robot, used: &UsedRecord, workload: &Workload, checks: &mut C
     if robot.socks_chaining_prob > 0.0 && (robot.socks_proxies.is_empty() || robot.http_proxies.is_empty()) {
         let text = "chaining of proxies needs both SOCKS and HTTP proxies";
         checks.missing(Code::RobotIncomplete, used, "socks_chaining_prob", "socks_proxies", text);
-    }
-    if robot.minimize_new_conn > 0.0 && workload.substitutes.is_empty() {
-        let text = "minimize_new_conn needs note_substitutes(), which names interchangeable addresses";
-        let finding = checks.at(Code::RobotIncomplete, used, "minimize_new_conn", text);
-        checks.push(finding);
-    }
-    if robot.private_cache_cap < 0 || robot.private_cache_cap > 21_845 {
-        let finding = checks.at(
-            Code::RobotConflict,
-            used,
-            "private_cache_cap",
-            "a private cache has 0 to 21845 entries",
-        );
-        checks.push(finding);
     }
 }
 
