@@ -189,7 +189,8 @@ fn event(plan: &BakeoffPlan, progress: &BakeoffProgress, log: &[journal::Journal
         title: plan.title.clone(),
         own: true,
         when: format!("{} to {}", day(log.first()), day(log.last())),
-        unfinished: (left > 0).then(|| format!("The series is not complete: {left} steps remain.")),
+        unfinished: (left > 0)
+            .then(|| format!("The series is not complete: {} left.", text::counted(left as u64, "step"))),
         deviations: plan.deviations(),
     }
 }
@@ -396,7 +397,8 @@ pub fn outlook(plan: &BakeoffPlan, directory: &Path) -> Result<String, GatherErr
         };
     }
     let seconds = order::duration_s(plan, &progress, &steps, None);
-    let _ = writeln!(out, "{} steps, about {}", steps.len(), text::duration(seconds.round()));
+    let count = text::counted(steps.len() as u64, "step");
+    let _ = writeln!(out, "{count}, about {}", text::duration(seconds.round()));
     for deviation in plan.deviations() {
         let _ = writeln!(out, "difference from 1999: {deviation}");
     }

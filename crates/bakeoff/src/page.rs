@@ -80,7 +80,7 @@ pub fn html(report: &BakeoffReport) -> String {
     sections.retain(|section| !section.parts.is_empty());
     let own: Vec<&str> = report.events.iter().filter(|e| e.own).map(|e| e.when.as_str()).collect();
     let subtitle = [
-        format!("{} devices", entries.len()),
+        text::counted(entries.len() as u64, "device"),
         own.join("; "),
         if report.events.iter().any(|e| !e.own) { "with published results".into() } else { String::new() },
     ];
@@ -339,7 +339,7 @@ fn appendix(entry: &Participant, index: usize) -> Section {
         parts.extend([Part::Heading("Remarks".into()), Part::Notes(remarks)]);
     }
     if let Some(table) = tables::attempts(entry) {
-        let summary = format!("All {} runs", entry.attempts.len());
+        let summary = format!("Runs: {}", entry.attempts.len());
         parts.push(Part::Fold { id: String::new(), summary, parts: vec![Part::Table(table)] });
     }
     parts.extend(entry.comments.iter().flat_map(comment));

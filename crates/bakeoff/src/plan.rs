@@ -10,6 +10,8 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use polygraph_report::text;
+
 use crate::entry::PriceLine;
 
 /// Why a plan cannot be used.
@@ -281,7 +283,7 @@ impl BakeoffPlan {
         differs("Length of a run", seconds(self.workload.duration_s), seconds(3600.0));
         differs("Launch window", seconds(rules.launch_window_s), seconds(own.launch_window_s));
         differs("Pause between runs", seconds(rules.idle_gap_s), seconds(own.idle_gap_s));
-        let percent = |share: f64| format!("{} %", share * 100.0);
+        let percent = |share: f64| text::percent(share, 2);
         differs("Maximum share of failed transactions", percent(rules.max_errors), percent(own.max_errors));
         differs("Maximum time to fill a cache", seconds(rules.fill_limit_s), seconds(own.fill_limit_s));
         match &self.workload.file {

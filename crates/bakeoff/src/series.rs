@@ -185,8 +185,9 @@ impl<'a> Series<'a> {
         let left = order::remaining(self.plan, &self.progress).len();
         let done: usize = self.progress.devices.values().map(|standing| standing.ended.len()).sum();
         let eta = text::duration(self.left_s().round());
-        let before = if done > 0 { format!("{done} runs are done; ") } else { String::new() };
-        self.notify(format!("{before}{left} steps to go, about {eta}"));
+        let before =
+            if done > 0 { format!("{} done; ", text::counted(done as u64, "run")) } else { String::new() };
+        self.notify(format!("{before}{} to go, about {eta}", text::counted(left as u64, "step")));
         while let Some(step) = order::next(self.plan, &self.progress) {
             let went_on = match step {
                 BakeoffStep::Network => self.network()?,

@@ -1,17 +1,6 @@
 //! Figures as people read them.
 
-/// A whole number with commas between thousands.
-pub(crate) fn whole(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
+pub(crate) use polygraph_text::whole;
 
 /// A number of connections or the like that was counted in memory.
 pub(crate) fn count(number: usize) -> String {
@@ -52,10 +41,6 @@ mod tests {
 
     #[test]
     fn figures_are_readable() {
-        assert_eq!(
-            [0, 999, 1000, 28_232, 1_048_576].map(whole),
-            ["0", "999", "1,000", "28,232", "1,048,576"]
-        );
         assert_eq!([470.53, 9.84, 0.0].map(rate), ["471", "9.8", "0.0"]);
         assert_eq!([12, 65_536, 3_500_000_000].map(bytes), ["12 bytes", "64 KB", "3.3 GB"]);
         assert_eq!([0.5, 0.012, 0.000_05, 0.0].map(percent), ["50 %", "1.2 %", "0.0050 %", "0.0 %"]);

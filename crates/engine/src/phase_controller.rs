@@ -34,6 +34,7 @@ use std::sync::Arc;
 use polygraph_link::{Nanos, nanos};
 use polygraph_plan::{Phase, Schedule, WorkingSetLimit};
 use polygraph_stats::{EndReason, Side, Window};
+use polygraph_text as text;
 use polygraph_traffic::groups::PeerStatus;
 
 pub use self::adjustment::Adjustment;
@@ -484,8 +485,9 @@ impl PhaseController {
                         self.plan.timeline.freeze_from(observed.now + NOTICE);
                     }
                     format!(
-                        "working set frozen: {fills} objects, {} bytes filled",
-                        observed.counts.fill_bytes
+                        "working set frozen: {}, {} filled",
+                        text::counted(fills, "object"),
+                        text::bytes(Some(observed.counts.fill_bytes as f64))
                     )
                 }
             };

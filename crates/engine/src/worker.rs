@@ -10,6 +10,7 @@ use std::time::Duration;
 use polygraph_link::Link;
 use polygraph_origin::Server;
 use polygraph_stats::{DumpPlan, ErrorKind, Recorder};
+use polygraph_text as text;
 use rustix::io::Errno;
 
 use crate::channels::{LoopChannels, Ready};
@@ -132,7 +133,9 @@ fn serve_all(net: &Net, server: Rc<Server<Net>>, listener: OwnedFd, recorder: &R
             AcceptFault::QueueFull(times) => {
                 let now = clock.now();
                 (0..times).for_each(|_| {
-                    errors.error(ErrorKind::QueueFull, now, || format!("{times} times since the last look"))
+                    errors.error(ErrorKind::QueueFull, now, || {
+                        format!("{} since the last look", text::times(times.into()))
+                    })
                 });
             }
         },

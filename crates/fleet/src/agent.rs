@@ -117,7 +117,7 @@ pub async fn serve(options: AgentOptions, stop: Pin<Box<dyn Future<Output = ()>>
     let runs = Runs::open(&options.logs, options.name.clone(), instance)?;
     let adopted = runs.active().len();
     if adopted > 0 {
-        tell(AgentEvent::Note(format!("{adopted} runs of an earlier agent go on")));
+        tell(AgentEvent::Note(format!("runs of an earlier agent that continue: {adopted}")));
     }
     let bus = Bus::connect(&options.bus, true).await?;
     let agent = Rc::new(Agent { options, bus, instance, runs: RefCell::new(runs), tell });

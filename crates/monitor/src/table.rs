@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use polygraph_live::{LiveCounts, LiveStatistics};
-use polygraph_report::text::{ms, number};
+use polygraph_report::text::{ms, number, percent};
 use polygraph_stats::Side;
 use serde_json::{Value, json};
 
@@ -188,7 +188,7 @@ impl TableRow {
     /// The phase with its progress.
     pub fn phase_text(&self) -> String {
         match self.progress {
-            Some(share) if self.state == "running" => format!("{} {:.0}%", self.phase, share * 100.0),
+            Some(share) if self.state == "running" => format!("{} {}", self.phase, percent(share, 0)),
             _ => self.phase.clone(),
         }
     }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use polygraph_text as text;
+
 use serde::{Deserialize, Serialize};
 
 /// The number of transactions after which an error share is judged.
@@ -92,12 +94,12 @@ pub(crate) fn scaled(count: u64, factor: f64) -> u64 {
 impl fmt::Display for Goal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = Vec::new();
-        parts.extend(self.xactions.map(|n| format!("{n} transactions")));
-        parts.extend(self.duration.map(|s| format!("{} s", (1e3 * s).round() / 1e3)));
-        parts.extend(self.fill_size.map(|bytes| format!("{bytes} bytes filled")));
-        parts.extend(self.errors.map(|e| match e < 1.0 {
-            true => format!("fail at {:.0} % errors", e * 100.0),
-            false => format!("fail at {e} errors"),
+        parts.extend(self.xactions.map(|count| text::counted(count, "transaction")));
+        parts.extend(self.duration.map(text::duration));
+        parts.extend(self.fill_size.map(|bytes| format!("{} filled", text::bytes(Some(bytes as f64)))));
+        parts.extend(self.errors.map(|errors| match errors < 1.0 {
+            true => format!("fail at {} errors", text::percent(errors, 2)),
+            false => format!("fail at {}", text::counted(errors as u64, "error")),
         }));
         if parts.is_empty() { f.write_str("none") } else { f.write_str(&parts.join(", ")) }
     }

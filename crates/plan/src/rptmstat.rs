@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use polygraph_text as text;
 use serde::{Deserialize, Serialize};
 
 /// A rule that keeps the mean response time within a window by changing the load (`docs/reference/models.md`,
@@ -36,24 +37,32 @@ impl Rptmstat {
         }
     }
 
-    /// The message about a sample with this mean, in the words of the original. `None` means that the sample
-    /// had no transactions.
+    /// The message about a sample with this mean. `None` means that the sample had no transactions.
     pub fn report(&self, mean: Option<f64>) -> String {
         let Some(mean) = mean else { return "no transactions to judge the response time by".to_owned() };
-        match self.change(mean) {
-            0.0 => format!("{mean:.2}sec rptm requires no load adjustment"),
-            change => format!("{mean:.2}sec rptm changes load by {:+.2}%", change * 100.0),
+        let change = self.change(mean);
+        let mean = text::ms(Some(mean * 1000.0));
+        match change {
+            0.0 => format!("mean response time {mean} requires no load adjustment"),
+            change => {
+                let sign = if change > 0.0 { "+" } else { "" };
+                format!("mean response time {mean} changes load by {sign}{}", text::percent(change, 2))
+            }
         }
     }
 }
 
 impl fmt::Display for Rptmstat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bound =
-            |bound: Option<f64>| bound.map_or_else(|| "any".to_owned(), |seconds| format!("{seconds}s"));
-        let (min, max) = (bound(self.rptm_min), bound(self.rptm_max));
-        let (dur, delta) = (self.sample_dur, self.load_delta * 100.0);
-        write!(f, "{dur} s samples, load changes by {delta:.2}% to keep rptm in {min} .. {max}")
+        let bound = |seconds: f64| text::ms(Some(seconds * 1000.0));
+        let window = match (self.rptm_min, self.rptm_max) {
+            (Some(min), Some(max)) => format!("between {} and {}", bound(min), bound(max)),
+            (Some(min), None) => format!("at {} or more", bound(min)),
+            (None, Some(max)) => format!("at {} or less", bound(max)),
+            (None, None) => "at any value".to_owned(),
+        };
+        let (length, change) = (text::duration(self.sample_dur), text::percent(self.load_delta, 2));
+        write!(f, "samples of {length}, load changes by {change} to keep the mean response time {window}")
     }
 }
 
@@ -84,12 +93,19 @@ mod tests {
     }
 
     #[test]
-    fn samples_are_told_as_in_the_talk() {
+    fn samples_have_messages() {
         let rule = Rptmstat { sample_dur: 10.0, load_delta: 0.01, rptm_min: Some(1.4), rptm_max: Some(1.5) };
+        let text = "samples of 10 s, load changes by 1 % to keep the mean response time between 1,400 ms and 1,500 ms";
+        assert_eq!(rule.to_string(), text);
+        let quick = Rptmstat { load_delta: 0.065, rptm_min: None, rptm_max: Some(0.005), ..rule };
+        assert!(
+            quick.to_string().ends_with("by 6.5 % to keep the mean response time at 5.00 ms or less"),
+            "{quick}"
+        );
         for (mean, text) in [
-            (Some(1.4712), "1.47sec rptm requires no load adjustment"),
-            (Some(1.6666), "1.67sec rptm changes load by -1.00%"),
-            (Some(1.39), "1.39sec rptm changes load by +1.00%"),
+            (Some(1.4712), "mean response time 1,471 ms requires no load adjustment"),
+            (Some(1.6666), "mean response time 1,667 ms changes load by -1 %"),
+            (Some(0.0051), "mean response time 5.10 ms changes load by +1 %"),
             (None, "no transactions to judge the response time by"),
         ] {
             assert_eq!(rule.report(mean), text);

@@ -11,7 +11,7 @@ use crate::figures::value;
 use crate::fold::fold_in_turn;
 use crate::scope::{Scope, ScopeBuilder};
 use crate::source::{LogSource, phase_name};
-use crate::text::{duration, time_of_day};
+use crate::text::{bytes, counted, duration, time_of_day};
 
 /// What [`lr`] shows.
 #[derive(Clone, Copy, Debug)]
@@ -93,13 +93,12 @@ struct SoFar {
 fn header(out: &mut String, header: &Header) {
     let _ = writeln!(
         out,
-        "{} log of {}, version {}, process {}, {} event loop{}, started {}",
+        "{} log of {}, version {}, process {}, {}, started {}",
         header.side.name(),
         if header.workload.is_empty() { "an unnamed workload" } else { &header.workload },
         header.version,
         header.pid,
-        header.loops,
-        if header.loops == 1 { "" } else { "s" },
+        counted(header.loops.into(), "event loop"),
         time_of_day(header.start_unix_ns)
     );
     if !header.label.is_empty() {
@@ -116,8 +115,8 @@ fn header(out: &mut String, header: &Header) {
     for plan in &header.phases {
         let goals: Vec<String> = [
             plan.duration_s.map(duration),
-            plan.xactions.map(|n| format!("{n} transactions")),
-            plan.fill_bytes.map(|n| format!("{n} bytes filled")),
+            plan.xactions.map(|count| counted(count, "transaction")),
+            plan.fill_bytes.map(|size| format!("{} filled", bytes(Some(size as f64)))),
             plan.primary.then(|| "primary".to_owned()),
         ]
         .into_iter()
@@ -178,10 +177,12 @@ fn line(header: &Header, record: Record, so_far: &mut SoFar, options: LrOptions)
             (!lines.is_empty()).then(|| lines.join("\n"))
         }
         Record::Stall(stall) => {
-            said(stall.begin_ns, format!("{} loops stalled for {:.3} s", stall.loops, stall.seconds()))
+            let loops = counted(stall.loops.into(), "loop");
+            said(stall.begin_ns, format!("{loops} stalled for {:.3} s", stall.seconds()))
         }
         Record::End { at_ns, reason, unfinished } => {
-            said(at_ns, format!("end: {}; {unfinished} transactions unfinished", end_reason(&reason)))
+            let unfinished = counted(unfinished, "transaction");
+            said(at_ns, format!("end: {}; {unfinished} unfinished", end_reason(&reason)))
         }
     }
 }

@@ -13,7 +13,7 @@ use polygraph_stats::{Class, CountAndBytes, MissCause};
 
 use crate::facts::{PhaseFacts, ProcessFacts, RunFacts};
 use crate::scope::Scope;
-use crate::text::{ms, number};
+use crate::text::{self, ms, number};
 
 /// Share of the offered hits below which a loss needs no explanation.
 const NEGLIGIBLE: f64 = 0.02;
@@ -92,7 +92,7 @@ pub fn explain(facts: &RunFacts) -> Option<MissExplanation> {
 
 /// A share from 0 to 1 as a percentage without decimals.
 fn percent(share: f64) -> String {
-    format!("{} %", number(Some(100.0 * share), 0))
+    text::percent(share, 0)
 }
 
 fn lost_share(scope: &Scope) -> f64 {

@@ -3,6 +3,7 @@
 use polygraph_stats::{Header, Side};
 
 use crate::facts::{ProcessFacts, RunFacts, SideFacts, names_device};
+use crate::text::duration;
 
 /// Name of the rule about logs of several runs.
 pub(crate) const MIXED: &str = "mixed";
@@ -155,7 +156,7 @@ fn goals_apart(logs: &[LogOfRun<'_>]) -> Option<String> {
     let text = |log: &LogOfRun<'_>| {
         let phases = goals(log);
         let text = |(name, duration_s): &(String, Option<f64>)| match duration_s {
-            Some(duration_s) => format!("{name} for {duration_s} s"),
+            Some(duration_s) => format!("{name} for {}", duration(*duration_s)),
             None => format!("{name} without a time"),
         };
         format!("{} ({})", phases.iter().map(text).collect::<Vec<_>>().join(", "), log.log)

@@ -7,7 +7,7 @@ use polygraph_stats::{Block, Interval, Record, Side};
 
 use crate::fold::fold_files;
 use crate::summary::summary_text;
-use crate::text::{bytes, ms, number};
+use crate::text::{bytes, duration, ms, number, times};
 
 /// What to do to get a verdict.
 const KEEP_LOGS: &str =
@@ -85,7 +85,7 @@ impl SideSummary {
 fn requests(block: &Block, seconds: f64) -> String {
     let good = block.ok_count();
     let rate = (seconds > 0.0).then(|| good as f64 / seconds);
-    format!("{good} succeeded in {} s, {} per second", number(Some(seconds), 0), number(rate, 1))
+    format!("{good} succeeded in {}, {} per second", duration(seconds.round()), number(rate, 1))
 }
 
 /// The number of failed transactions, and the most frequent error.
@@ -96,7 +96,7 @@ fn errors(block: &Block) -> String {
     let mut text = format!("{failed} of {all} transactions, {} %", number(share, 2));
     let worst = block.errors.iter().filter(|(kind, _)| kind.fails()).max_by_key(|(_, count)| *count);
     if let Some((kind, count)) = worst {
-        let _ = write!(text, "; {count} times: {}", kind.text());
+        let _ = write!(text, "; {}: {}", times(count), kind.text());
     }
     text
 }

@@ -8,6 +8,7 @@ use polygraph_origin::ServerProfile;
 use polygraph_plan::Test;
 use polygraph_plan::offered::offered_dhr;
 use polygraph_report::summary::CHECKS_CERTIFICATES;
+use polygraph_report::text;
 use polygraph_robot::{Load, Profile, Rules};
 use polygraph_stats::HttpVersion;
 use polygraph_traffic::{Content, Distr, PopModel, Popularity, Selector};
@@ -27,10 +28,13 @@ pub fn of_client(test: &Test, open_limit: OpenLimit, ports: Option<(u16, u16)>) 
     let mut settings = vec![
         setting("origins", few(&authorities)),
         setting("robots", test.robot_count()),
-        setting("request rate", test.full_rate().map_or("best effort".into(), |rate| format!("{rate}/sec"))),
+        setting(
+            "request rate",
+            test.full_rate().map_or("best effort".into(), |rate| format!("{}/sec", text::trimmed(rate, 3))),
+        ),
         setting("rules of choice", rules(test)),
-        setting("repeats after", format!("{} s", field.settle)),
-        setting("launch window", format!("{} s", test.launch_window)),
+        setting("repeats after", format!("{} s", text::trimmed(field.settle, 3))),
+        setting("launch window", format!("{} s", text::trimmed(test.launch_window, 3))),
         setting("limit of open connections", open_limit.text()),
         setting("shares knowledge of objects", if field.share_worlds { "yes" } else { "no" }),
     ];
@@ -165,7 +169,7 @@ fn setting(name: &str, value: impl Display) -> (String, String) {
 }
 
 fn percent(share: f64) -> String {
-    format!("{:.2} %", share * 100.0)
+    text::percent(share, 2)
 }
 
 fn or_none(distr: Option<&Distr>) -> String {

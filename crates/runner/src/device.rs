@@ -320,7 +320,7 @@ impl DeviceReport {
             None => write!(line, "{hits} hits in {requests} requests, the robots saw {seen_hits} in {seen}"),
         };
         if unreadable > 0 {
-            let _ = write!(line, "; {unreadable} lines of its log are unreadable");
+            let _ = write!(line, "; unreadable lines of its log: {unreadable}");
         }
         line + "\n"
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use polygraph_link::{Nanos, SECOND};
 use polygraph_report::figures::find;
+use polygraph_report::text;
 use polygraph_report::{RunFacts, Scope};
 use polygraph_sim::device::Snapshot;
 use polygraph_stats::{LogReader, NextRecord, Record};
@@ -79,11 +80,11 @@ pub fn table(facts: &RunFacts, log: &Path, device: Option<&Snapshot>) -> Result<
 /// The state of the cache at the end.
 fn cache(figures: &Snapshot) -> String {
     let full = match figures.full_at {
-        Some(at) => format!("full after {}, {} objects evicted", span(at), figures.evicted),
+        Some(at) => format!("full after {}, {} evicted", span(at), text::counted(figures.evicted, "object")),
         None => "never full".to_owned(),
     };
-    let megabytes = figures.store_bytes as f64 / 1024.0 / 1024.0;
-    format!("cache: {full}; at the end {} objects, {megabytes:.0} MB", figures.store_objects)
+    let (objects, size) = (text::counted(figures.store_objects, "object"), figures.store_bytes as f64);
+    format!("cache: {full}; at the end {objects}, {}", text::bytes(Some(size)))
 }
 
 /// Hours, minutes and seconds.

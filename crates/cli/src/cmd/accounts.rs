@@ -7,6 +7,7 @@ use clap::{Parser, ValueEnum};
 use polygraph_pgl::compile;
 use polygraph_plan::accounts::{AccountFormat, Accounts};
 use polygraph_runner::environment::WorkloadLoader;
+use polygraph_text::counted;
 
 use super::check::show_findings;
 use crate::exit;
@@ -85,7 +86,7 @@ pub fn run(args: &Args) -> io::Result<ExitCode> {
     out.flush()?;
     let mut err = io::stderr().lock();
     let count = accounts.list.len();
-    writeln!(err, "{count} account{}", if count == 1 { "" } else { "s" })?;
+    writeln!(err, "{}", counted(count as u64, "account"))?;
     if count == 0 {
         writeln!(err, "no robot of the workload has credentials")?;
     }
@@ -93,7 +94,7 @@ pub fn run(args: &Args) -> io::Result<ExitCode> {
     let more = accounts.contradictory.len();
     writeln!(
         err,
-        "polygraph: {more} users have several passwords, for example {user}; the list has the first password of each"
+        "polygraph: users with several passwords: {more}, for example {user}; the list has the first password of each"
     )?;
     Ok(ExitCode::FAILURE)
 }

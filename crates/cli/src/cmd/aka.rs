@@ -10,6 +10,7 @@ use polygraph_netsetup::{
     Change, IpPrefix, Ledger, MAX_INTERFACE_ADDRESSES, Namespace, Netlink, RecordedChanges, State,
 };
 use polygraph_runner::Failure;
+use polygraph_text as text;
 
 use super::net::{done, failure};
 use crate::exit::Done;
@@ -278,7 +279,7 @@ fn ranges(prefixes: &[IpPrefix]) -> String {
 }
 
 fn addresses(number: usize) -> String {
-    format!("{number} address{}", if number == 1 { "" } else { "es" })
+    text::counted(number as u64, "address")
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use polygraph_pgl::types::AddrMap;
 use polygraph_pgl::{DiskLoader, Workload, compile};
+use polygraph_text as text;
 use polygraph_tls::pem::{self, PemFile};
 use polygraph_tls::settings::{Identity, KeyKind};
 use polygraph_tls::{Validity, make_authority, make_key, sign};
@@ -92,8 +93,8 @@ pub fn run(args: &Args) -> Done {
     let places = args.out.display();
     let _ = writeln!(
         out,
-        "{places}: the authority (ca.crt, ca.pem) and {files} certificate{}",
-        if files == 1 { "" } else { "s" }
+        "{places}: the authority (ca.crt, ca.pem) and {}",
+        text::counted(files as u64, "certificate")
     );
     Ok(ExitCode::from(exit::OK))
 }

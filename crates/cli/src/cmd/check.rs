@@ -9,6 +9,7 @@ use polygraph_pgl::{Compilation, Severity, compile};
 use polygraph_plan::predict::{predict, scaled, warnings};
 use polygraph_runner::environment::CheckingLoader;
 use polygraph_runner::preview::OfferedPreview;
+use polygraph_text::counted;
 use serde_json::json;
 
 use crate::options::files::workload;
@@ -107,7 +108,6 @@ pub fn show_findings(compilation: &Compilation) -> io::Result<()> {
     let errors: Vec<_> =
         compilation.diagnostics.iter().filter(|finding| finding.severity == Severity::Error).collect();
     if !errors.is_empty() {
-        let s = if errors.len() == 1 { "" } else { "s" };
         let mut ids: Vec<&str> = errors.iter().map(|finding| finding.code.id()).collect();
         ids.sort_unstable();
         ids.dedup();
@@ -116,7 +116,8 @@ pub fn show_findings(compilation: &Compilation) -> io::Result<()> {
             [first @ .., last] => ("ID", format!(" with {} or {last}", first.join(", "))),
             [] => ("ID", String::new()),
         };
-        writeln!(err, "{} error{s}; for details, run `polygraph explain {id}`{here}", errors.len())?;
+        let count = counted(errors.len() as u64, "error");
+        writeln!(err, "{count}; for details, run `polygraph explain {id}`{here}")?;
     }
     Ok(())
 }

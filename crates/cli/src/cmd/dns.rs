@@ -10,6 +10,7 @@ use polygraph_dns::{NameServer, NameServerConfig, NameServerCounts, Zone};
 use polygraph_plan::values;
 use polygraph_runner::Failure;
 use polygraph_runner::jobs::listen_hint;
+use polygraph_text::counted;
 
 use crate::exit::Done;
 use crate::options::values::whole;
@@ -89,7 +90,7 @@ pub fn run(args: Args) -> Done {
     })?;
     if args.verb_lvl >= 1 {
         for address in server.local_addrs() {
-            output::note(&format!("{names} names at {address}; Ctrl-C stops the server"));
+            output::note(&format!("{} at {address}; Ctrl-C stops the server", counted(names as u64, "name")));
         }
     }
     let period = if args.verb_lvl >= 2 { Duration::from_secs(1) } else { Duration::MAX };

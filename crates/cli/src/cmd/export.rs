@@ -7,6 +7,7 @@ use clap::Parser;
 use polygraph_export::{Format, export};
 use polygraph_report::run_dir::logs_in;
 use polygraph_runner::Failure;
+use polygraph_text::counted;
 
 use super::logs::open;
 use crate::exit::Done;
@@ -43,6 +44,7 @@ pub fn run(args: Args) -> Done {
     let done =
         export(&open(&paths)?, &folder, args.format.unwrap_or_else(Format::best)).map_err(Failure::setup)?;
     done.missing.iter().chain(&done.mixed).for_each(|warning| output::warn(warning));
-    output::note(&format!("{} tables with {} rows: {}", done.tables, done.rows, folder.display()));
+    let (tables, rows) = (counted(done.tables as u64, "table"), counted(done.rows as u64, "row"));
+    output::note(&format!("{tables} with {rows}: {}", folder.display()));
     Ok(ExitCode::SUCCESS)
 }

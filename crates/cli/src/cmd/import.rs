@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use polygraph_bakeoff::published;
 use polygraph_runner::{Failure, make_directory};
+use polygraph_text::counted;
 
 use super::bakeoff::{BAKEOFFS, IMPORTED};
 use crate::exit::Done;
@@ -44,7 +45,8 @@ pub fn run(args: Args) -> Done {
             .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", to.display())))?;
     }
     let points: usize = entries.iter().map(|entry| entry.points.len()).sum();
-    output::note(&format!("{} devices with {points} results", entries.len()));
+    let devices = counted(entries.len() as u64, "device");
+    output::note(&format!("{devices} with {}", counted(points as u64, "result")));
     for (index, kind) in ["products (prices, claims)", "equipment (price lists)"].into_iter().enumerate() {
         let part = ["-products.csv", "-equipment.csv"][index];
         if !files.iter().any(|file| file.to_string_lossy().ends_with(part)) {

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use polygraph_report::{Log, summary_text, write_report};
 use polygraph_runner::Failure;
+use polygraph_text::counted;
 
 use crate::exit::Done;
 use crate::output;
@@ -79,7 +80,8 @@ pub fn label_results(args: LabelArgs) -> Done {
     fs::create_dir_all(&directory).map_err(|e| io("make", &directory, e))?;
     let path = directory.join(LIST);
     fs::write(&path, list).map_err(|e| io("write", &path, e))?;
-    output::note(&format!("{}: {} logs; next: `make_report {}`", args.label, args.logs.len(), args.label));
+    let logs = counted(args.logs.len() as u64, "log");
+    output::note(&format!("{}: {logs}; next: `make_report {}`", args.label, args.label));
     Ok(ExitCode::SUCCESS)
 }
 

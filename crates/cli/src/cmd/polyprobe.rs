@@ -10,6 +10,7 @@ use polygraph_addr::{Addr, AddrRange, expand};
 use polygraph_netcheck::throughput::client::measure;
 use polygraph_netcheck::throughput::{Direction, ThroughputResult, ThroughputServer, ThroughputTest, rate};
 use polygraph_runner::Failure;
+use polygraph_text::counted;
 
 use crate::exit::{Done, FAILED};
 use crate::options::values::duration;
@@ -102,7 +103,9 @@ pub fn run(args: &Args) -> Done {
         let family = |client: &&IpAddr| client.is_ipv4() == address.is_ipv4();
         running.push((server, clients.iter().filter(family).count() as u64));
     }
-    output::note(&format!("{} servers and {} links of clients on this machine", running.len(), links.len()));
+    let (servers, links_here) =
+        (counted(running.len() as u64, "server"), counted(links.len() as u64, "link"));
+    output::note(&format!("{servers} and {links_here} of clients on this machine"));
     let results = run_links(args, &links);
     let latest = Instant::now()
         + args.stats_exchange_tout

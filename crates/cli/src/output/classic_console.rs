@@ -6,6 +6,7 @@ use polygraph_report::Scope;
 use polygraph_report::console::{ConsoleForm, ConsoleLine, ConsoleSpan, stamp};
 use polygraph_report::lr::end_reason;
 use polygraph_stats::{Header, Interval, Record};
+use polygraph_text::counted;
 
 use super::print_out;
 
@@ -70,7 +71,7 @@ impl ClassicConsole {
             Record::End { reason, unfinished, .. } => {
                 print_out!("shutdown reason: {}", end_reason(reason));
                 if *unfinished > 0 && self.verbosity >= 1 {
-                    print_out!("{unfinished} transactions did not finish");
+                    print_out!("{} did not finish", counted(*unfinished, "transaction"));
                 }
             }
             _ => {}

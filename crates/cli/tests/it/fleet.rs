@@ -261,7 +261,7 @@ fn kill_an_agent(policy: &str) {
         assert!(begin.elapsed() < crate::sandbox::PATIENCE, "the client of clt2 does not end");
     }
     let fetched = bench.sandbox.polygraph(&format!("fleet logs result --fleet {}", bench.url));
-    assert!(fetched.err.contains("1 logs collected"), "{fetched:?}");
+    assert!(fetched.err.contains("1 log collected"), "{fetched:?}");
     assert_eq!(bench.description()["missing_logs"], serde_json::json!([]));
     if policy == "degrade" {
         bench.check_logs();

@@ -85,7 +85,7 @@ fn hosts_reach_each_other_and_go_without_a_trace() {
     assert!(again.err.contains("is up already"), "{again:?}");
     // A process that runs on a host ends with the lab.
     let mut sleeper = lab.sandbox.start(&format!("lab exec {} clt1 -- sleep 600", lab.name));
-    while lab.lab("status NAME").out.lines().all(|line| !line.contains("1 processes")) {
+    while lab.lab("status NAME").out.lines().all(|line| !line.contains("; 1 process")) {
         assert!(!sleeper.has_ended());
     }
     let down = lab.lab("down NAME");

@@ -35,11 +35,11 @@ fn the_load_finds_its_level_and_follows_a_slower_device() {
     // The workload plans no rate for a phase whose load follows the response time.
     assert!(!done.out.contains("planned load"), "{}", done.out);
     for said in [
-        "000.0000| fyi: rptmstat: 1 s samples, load changes by 6.00% to keep rptm in 0.025s .. 0.06s",
-        "rptm changes load by +6.00%",
-        "rptm changes load by -6.00%",
-        "rptm requires no load adjustment",
-        "fyi: load factor 40.00% -> 42.40%",
+        "000.0000| fyi: rptmstat: samples of 1 s, load changes by 6 % to keep the mean response time between 25.0 ms and 60.0 ms",
+        "ms changes load by +6 %",
+        "ms changes load by -6 %",
+        "requires no load adjustment",
+        "fyi: load factor 40 % -> 42.4 %",
     ] {
         assert!(done.out.contains(said), "{said}: {}", done.out);
     }

@@ -22,7 +22,7 @@ fn scripts_samples_and_dumps_are_seen_where_they_belong() {
     let done = sandbox.polygraph(&format!("run --no_proxy --config s.pg --verb_lvl 6 {dump}"));
     for line in [
         "fyi: watchdog at s.pg:8:13: every 0.5 s",
-        "fyi: load factor 25.00% -> 100.00%",
+        "fyi: load factor 25 % -> 100 %",
         "script output: now at 1",
         "dump: request of GET http://127.0.0.1",
         "sum: xact ",

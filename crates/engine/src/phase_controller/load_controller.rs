@@ -8,6 +8,7 @@ use std::fmt::Debug;
 use polygraph_link::{Nanos, nanos};
 use polygraph_plan::{Factors, Goal};
 use polygraph_stats::{Class, ErrorKind, Window};
+use polygraph_text as text;
 
 use crate::phase_controller::{Adjustment, ControlEvent};
 
@@ -57,12 +58,11 @@ impl ControlHandle<'_> {
             return;
         }
         let before = planned.at(self.progress);
-        let mut text = format!("fyi: {name} factor {:.2}% -> ", before * 100.0);
+        let percent = |factor: f64| text::percent(factor, 2);
+        let mut text = format!("fyi: {name} factor {} -> ", percent(before));
         text += &match after.is_flat() {
-            true => format!("{:.2}%", after.beg * 100.0),
-            false => {
-                format!("{:.2}%, {:.2}% at the end", after.at(self.progress) * 100.0, after.at(1.0) * 100.0)
-            }
+            true => percent(after.beg),
+            false => format!("{}, {} at the end", percent(after.at(self.progress)), percent(after.at(1.0))),
         };
         self.say(6, text);
     }

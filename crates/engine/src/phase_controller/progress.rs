@@ -3,6 +3,7 @@
 
 use polygraph_link::{Nanos, nanos};
 use polygraph_plan::PositiveGoal;
+use polygraph_text as text;
 
 use super::{ControlEvent, CurrentPhase, Observations, PhaseController};
 use crate::pacing::least_progress;
@@ -70,10 +71,10 @@ impl PhaseController {
         let frozen = self.plan.timeline.frozen_from().is_some_and(|at| at <= observed.now);
         let set = if frozen { "frozen" } else { "growing" };
         let text = format!(
-            "phase {}: {goal}, {} transactions, {} bytes filled; working set {set}",
+            "phase {}: {goal}, {}, {} filled; working set {set}",
             self.phase_of(current).name,
-            done.ended(),
-            done.fill_bytes
+            text::counted(done.ended(), "transaction"),
+            text::bytes(Some(done.fill_bytes as f64))
         );
         events.push(ControlEvent::message(observed.now, 7, text));
     }

@@ -111,13 +111,10 @@ fn a_thermostat_of_two_watchdogs_finds_the_load_and_ends_the_phase() {
         ]
     );
     assert_eq!(test.step(second(10, 1000)), [""; 0]);
-    assert_eq!(
-        test.step(second(10, 1200)),
-        ["6 fyi: load factor 50.00% -> 55.00%", "2 script output: up: 0.55"]
-    );
+    assert_eq!(test.step(second(10, 1200)), ["6 fyi: load factor 50 % -> 55 %", "2 script output: up: 0.55"]);
     assert_eq!(test.load(0), Factor::flat(0.55));
     // The mean of thirty is (10 + 12 + 25) / 3 = 15.7 tenths; the second sample of two seconds begins.
-    let down = ["6 fyi: load factor 55.00% -> 44.00%", "5 script output: down: 1.56667sec"];
+    let down = ["6 fyi: load factor 55 % -> 44 %", "5 script output: down: 1.56667sec"];
     assert_eq!(test.step(second(10, 2500)), down);
     // Within the window nothing happens.
     for _ in 4..9 {
@@ -142,13 +139,13 @@ fn ramps_change_their_slope_and_later_phases_know_what_earlier_scripts_have_set(
     while test.now < 12 * SECOND {
         said = test.step(second(1, 1));
         if test.now == 6 * SECOND {
-            assert_eq!(said, ["6 fyi: load factor 40.00% -> 40.00%, 60.00% at the end"]);
+            assert_eq!(said, ["6 fyi: load factor 40 % -> 40 %, 60 % at the end"]);
         }
     }
     // The slope was halved a second time at the very end.
     let Factor { beg, end } = test.load(0);
     assert!((beg - 0.4).abs() < 1e-9 && (end - 0.6).abs() < 1e-9, "{beg} {end}");
-    assert_eq!(said, ["6 fyi: populus factor 100.00% -> 60.00%", "5 script output: 0.6"]);
+    assert_eq!(said, ["6 fyi: populus factor 100 % -> 60 %", "5 script output: 0.6"]);
     assert_eq!(test.load(1), Factor::ONE);
 }
 
@@ -164,7 +161,7 @@ fn sampling_goals_of_all_kinds_and_new_ones() {
     test.step(Window::default());
     let mut failing = second(13, 1);
     failing.failed = 2;
-    let line = "6 fyi: watchdog at s.pg:6:9: every 25600 bytes filled from now on";
+    let line = "6 fyi: watchdog at s.pg:6:9: every 25.0 KB filled from now on";
     assert_eq!(test.step(failing.clone()), ["5 script output: few", line]);
     assert_eq!(test.step(failing.clone()), ["5 script output: fill 25.3906KB", "5 script output: errors 4"]);
     assert_eq!(test.step(failing), ["5 script output: few"]);

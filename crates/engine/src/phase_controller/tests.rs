@@ -118,7 +118,7 @@ fn a_phase_waits_for_the_frozen_working_set() {
     assert_eq!(controller.step(&observed(2.0, 6, 0, 6)), [ControlEvent::message(at(2.0), 1, held)]);
     assert_eq!(controller.step(&observed(2.5, 7, 0, 7)), [], "said once");
     assert_eq!((timeline.end(0), timeline.frozen_from()), (None, None));
-    let frozen = "working set frozen: 8 objects, 8000 bytes filled";
+    let frozen = "working set frozen: 8 objects, 7.81 KB filled";
     assert_eq!(controller.step(&observed(3.0, 8, 0, 8)), [ControlEvent::message(at(3.0), 5, frozen)]);
     let soon = Some(at(3.0) + NOTICE);
     assert_eq!((timeline.end(0), timeline.frozen_from()), (soon, soon));
@@ -403,7 +403,7 @@ fn governors_see_what_is_new_and_steer_their_phase() {
     step(&mut controller, 1.0, 0);
     step(&mut controller, 1.0, 0);
     assert_eq!(step(&mut controller, 2.0, 9), []);
-    let said = "fyi: load factor 30.00% -> 60.00%";
+    let said = "fyi: load factor 30 % -> 60 %";
     assert_eq!(step(&mut controller, 3.0, 1), [ControlEvent::message(at(3.0), 6, said)]);
     assert_eq!((timeline.factors(1).load, timeline.end(1)), (Factor::flat(0.6), None));
     step(&mut controller, 4.0, 10);
@@ -434,18 +434,18 @@ fn a_thermostat_holds_the_response_time_and_tells() {
     let started = step(0.0, None);
     assert_eq!(
         started[0],
-        (6, "fyi: rptmstat: 10 s samples, load changes by 10.00% to keep rptm in 1.4s .. 1.5s".into())
+        (6, "fyi: rptmstat: samples of 10 s, load changes by 10 % to keep the mean response time between 1,400 ms and 1,500 ms".into())
     );
     assert_eq!(step(9.9, Some(9.0)), [], "not yet");
     // The sample's mean is of all in it.
-    let low = "fyi: load factor 50.00% -> 45.00%";
-    let rptm = "fyi: rptmstat: 5.10sec rptm changes load by -10.00%";
+    let low = "fyi: load factor 50 % -> 45 %";
+    let rptm = "fyi: rptmstat: mean response time 5,100 ms changes load by -10 %";
     assert_eq!(step(10.0, Some(1.2)), [(7, rptm.into()), (6, low.into())]);
     assert_eq!(timeline.factors(0).load, Factor::flat(0.45));
-    let fine = "fyi: rptmstat: 1.45sec rptm requires no load adjustment";
+    let fine = "fyi: rptmstat: mean response time 1,450 ms requires no load adjustment";
     assert_eq!(step(20.0, Some(1.45)), [(8, fine.to_owned())]);
-    let high = "fyi: load factor 45.00% -> 49.50%";
-    let rptm = "fyi: rptmstat: 0.01sec rptm changes load by +10.00%";
+    let high = "fyi: load factor 45 % -> 49.5 %";
+    let rptm = "fyi: rptmstat: mean response time 10.0 ms changes load by +10 %";
     assert_eq!(step(30.0, Some(0.01)), [(7, rptm.into()), (6, high.into())]);
     let nothing = "fyi: rptmstat: no transactions to judge the response time by";
     assert_eq!(step(40.0, None), [(7, nothing.to_owned())]);

@@ -94,10 +94,10 @@ fn every_call_does_what_it_says() {
     }
     let told = comments(&run.logs[0]);
     for line in [
-        "fyi: load factor 100.00% -> 50.00%",
-        "fyi: load factor 50.00% -> 80.00%",
-        "fyi: populus factor 100.00% -> 50.00%",
-        "fyi: populus factor 50.00% -> 100.00%",
+        "fyi: load factor 100 % -> 50 %",
+        "fyi: load factor 50 % -> 80 %",
+        "fyi: populus factor 100 % -> 50 %",
+        "fyi: populus factor 50 % -> 100 %",
         "fyi: the script ends the phase: all was tried",
     ] {
         assert!(told.contains(&line), "{line}: {told:?}");

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use polygraph_text::{bytes, counted};
+
 use super::{Fleet, FleetEvent, PROMPT, Watch, unexpected};
 use crate::error::{FleetError, Result};
 use crate::names::{AgentName, RunId};
@@ -52,9 +54,9 @@ impl Fleet {
             }
         }
         watch(FleetEvent::Step(format!(
-            "{} logs collected ({:.1} MB)",
-            collected.logs.len(),
-            collected.bytes as f64 / 1e6
+            "{} collected ({})",
+            counted(collected.logs.len() as u64, "log"),
+            bytes(Some(collected.bytes as f64))
         )));
         Ok(collected)
     }

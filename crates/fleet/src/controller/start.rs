@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use polygraph_stats::Side;
+use polygraph_text::counted;
 
 use super::{Fleet, FleetEvent, LostPolicy, PROMPT, WORK, Watch, unexpected};
 use crate::agent::unix_ns;
@@ -84,8 +85,8 @@ impl FleetRun {
         }
         watch(FleetEvent::Step(format!(
             "{} shipped to {}",
-            counted(self.files.len(), "file"),
-            counted(self.members.len(), "agent")
+            counted(self.files.len() as u64, "file"),
+            counted(self.members.len() as u64, "agent")
         )));
         let parts = self
             .members
@@ -140,7 +141,7 @@ impl FleetRun {
         self.wait_until_listening(fleet, latest).await?;
         watch(FleetEvent::Step(format!(
             "servers of {} listen after {:.1} s",
-            counted(self.with_side(Side::Server).count(), "agent"),
+            counted(self.with_side(Side::Server).count() as u64, "agent"),
             begin.elapsed().as_secs_f64()
         )));
         self.start_side(fleet, Side::Client, start_unix_ns).await?;
@@ -149,7 +150,7 @@ impl FleetRun {
         }
         watch(FleetEvent::Step(format!(
             "clients of {} started; all begin in {:.1} s",
-            counted(self.with_side(Side::Client).count(), "agent"),
+            counted(self.with_side(Side::Client).count() as u64, "agent"),
             self.start_in.saturating_sub(begin.elapsed()).as_secs_f64()
         )));
         Ok(start_unix_ns)
@@ -220,9 +221,4 @@ fn check_all(answers: Vec<(AgentName, Result<Answer>)>) -> Result<()> {
         }
     }
     if problems.is_empty() { Ok(()) } else { Err(FleetError::Unfit(problems)) }
-}
-
-/// A number of things; `name` is that of one.
-fn counted(count: usize, name: &str) -> String {
-    format!("{count} {name}{}", if count == 1 { "" } else { "s" })
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use polygraph_live::LiveStatistics;
-use polygraph_report::text::{bytes, duration, ms, number};
+use polygraph_report::text::{bytes, duration, ms, number, times};
 use polygraph_stats::Side;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -271,7 +271,7 @@ fn process_lines(latest: &LiveStatistics, line: &mut impl FnMut(&str, String)) {
     }
     for error in &latest.errors {
         let kind = if error.fails { "error" } else { "noted" };
-        line(kind, format!("{} times {}: {}", error.count, error.number, error.text));
+        line(kind, format!("{}: c{} {}", times(error.count), error.number, error.text));
     }
     for finding in latest.verdict.iter().flat_map(|verdict| &verdict.findings) {
         line("finding", finding.clone());

@@ -2,6 +2,7 @@
 
 use polygraph_pgl::Workload;
 use polygraph_pgl::types::{Goal, Phase};
+use polygraph_text as text;
 use serde::Serialize;
 
 use crate::factor::Factor;
@@ -87,14 +88,14 @@ fn goal(goal: &Goal) -> String {
         parts.push(polygraph_pgl::value::show_time(time.0));
     }
     if let Some(count) = goal.xactions {
-        parts.push(format!("{count} transactions"));
+        parts.push(text::counted(count.unsigned_abs().into(), "transaction"));
     }
     if let Some(size) = goal.fill_size {
         parts.push(format!("fill of {}", polygraph_pgl::value::show_size(size.0 as f64)));
     }
     match goal.errors {
-        Some(ratio) if ratio < 1.0 => parts.push(format!("{:.3}% errors", ratio * 100.0)),
-        Some(count) => parts.push(format!("{count:.0} errors")),
+        Some(ratio) if ratio < 1.0 => parts.push(format!("{} errors", text::percent(ratio, 3))),
+        Some(count) => parts.push(text::counted(count as u64, "error")),
         None => {}
     }
     parts.join(" or ")

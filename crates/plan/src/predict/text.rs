@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use polygraph_text as text;
+
 use crate::predict::{Factor, Prediction, SidePrediction};
 
 impl Display for Prediction {
@@ -18,12 +20,11 @@ impl Display for Prediction {
 fn side(f: &mut Formatter<'_>, what: &str, side: &SidePrediction) -> fmt::Result {
     let addresses = match side.addresses == side.agents {
         true => String::new(),
-        false => format!(" on {} addresses", side.addresses),
+        false => format!(" on {}", text::counted(side.addresses as u64, "address")),
     };
     let hosts = match side.hosts.len() {
         0 => String::new(),
-        1 => ", 1 host".to_owned(),
-        count => format!(", {count} hosts"),
+        count => format!(", {}", text::counted(count as u64, "host")),
     };
     writeln!(f, "  {what:<8} {}{addresses}{hosts}", side.agents)?;
     for host in &side.hosts {
@@ -59,7 +60,7 @@ impl Prediction {
         }
         writeln!(
             f,
-            "  hit ratio     at most {:.2}% of documents, {:.2}% of bytes (ideal cache)",
+            "  hit ratio     at most {:.2} % of documents, {:.2} % of bytes (ideal cache)",
             load.hit_ratio * 100.0,
             load.byte_hit_ratio * 100.0
         )?;
@@ -85,9 +86,9 @@ impl Prediction {
         }
         writeln!(f, "\ncontents           requests  mean size  cachable")?;
         for kind in &self.mix.types {
-            let size = kind.mean_bytes.map_or("?".to_owned(), |bytes| format!("{:.2}KB", bytes / 1024.0));
+            let size = kind.mean_bytes.map_or("?".to_owned(), |bytes| format!("{:.2} KB", bytes / 1024.0));
             let (share, cachable) = (kind.share * 100.0, kind.cachable * 100.0);
-            writeln!(f, "  {:<16} {share:>8.2}% {size:>10} {cachable:>8.2}%", kind.kind)?;
+            writeln!(f, "  {:<16} {share:>7.2} % {size:>10} {cachable:>7.2} %", kind.kind)?;
         }
         Ok(())
     }
@@ -142,7 +143,7 @@ impl Prediction {
 }
 
 fn percent(factor: Factor) -> String {
-    arrow(factor, 100.0, "%")
+    arrow(factor, 100.0, " %")
 }
 
 fn arrow(factor: Factor, scale: f64, unit: &str) -> String {

@@ -11,7 +11,7 @@ use crate::html::chart::{Chart, RenderedChart, Series, XAxis, share_of_nines};
 use crate::html::page::{Banner, Page, Part, Section, Tile, Tone};
 use crate::html::table::{Mark, Table};
 use crate::series::SeriesPoint;
-use crate::text::{duration, time_of_day};
+use crate::text::{counted, duration, time_of_day};
 
 /// The page: one file, like the report of a run.
 pub fn page(comparison: &Comparison<'_>) -> String {
@@ -23,9 +23,9 @@ pub fn page(comparison: &Comparison<'_>) -> String {
     let first = comparison.groups[0].runs[0].facts.main_side().header();
     let page = Page {
         subtitle: format!(
-            "{} · {} runs",
+            "{} · {}",
             first.workload,
-            comparison.groups.iter().map(|g| g.runs.len()).sum::<usize>()
+            counted(comparison.groups.iter().map(|group| group.runs.len() as u64).sum(), "run")
         ),
         banner: Some(banner(comparison)),
         tiles: tiles(comparison),

@@ -59,8 +59,8 @@ pub fn subtitle(facts: &RunFacts) -> String {
         _ => {}
     }
     for side in facts.sides() {
-        let n = side.processes.len();
-        parts.push(format!("{n} {} process{}", side.side.name(), if n == 1 { "" } else { "es" }));
+        let name = format!("{} process", side.side.name());
+        parts.push(text::counted(side.processes.len() as u64, &name));
     }
     parts.join(" · ")
 }

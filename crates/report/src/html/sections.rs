@@ -294,7 +294,8 @@ fn workloads(facts: &RunFacts) -> Vec<Part> {
     }
     let fold = |header: &&Header| {
         let text = header.workload_text.trim_end().to_owned();
-        let summary = format!("Workload {} ({} lines)", header.workload, text.lines().count());
+        let summary =
+            format!("Workload {} ({})", header.workload, text::counted(text.lines().count() as u64, "line"));
         Part::Fold { id: String::new(), summary, parts: vec![Part::Code(text)] }
     };
     headers.iter().map(fold).collect()
@@ -309,11 +310,10 @@ fn process(facts: &ProcessFacts) -> Vec<Part> {
     let mut parts = vec![
         Part::Heading(format!("{} {} ({end})", header.side.name(), facts.log)),
         Part::Text(format!(
-            "Process {}, version {}, {} event loop{}. Command line:",
+            "Process {}, version {}, {}. Command line:",
             header.pid,
             header.version,
-            header.loops,
-            if header.loops == 1 { "" } else { "s" }
+            text::counted(header.loops.into(), "event loop")
         )),
         Part::Code(text::command(&header.command)),
     ];

@@ -9,7 +9,7 @@ use crate::facts::{PhaseFacts, RunFacts, SideFacts};
 use crate::figures::value;
 use crate::prediction::RunPrediction;
 use crate::scope::Scope;
-use crate::text::{UNDEFINED, bytes, duration, ms, number, short};
+use crate::text::{self, UNDEFINED, bytes, duration, ms, number, short};
 
 pub(super) fn caption(what: &str, view: &View<'_>) -> String {
     format!("{what}, {}", view.name)
@@ -197,7 +197,7 @@ pub fn phases(side: &SideFacts) -> Table {
         let time = |seconds: Option<f64>| seconds.map_or(UNDEFINED.to_owned(), duration);
         let goal = match (phase.goal_duration_s, phase.goal_xactions) {
             (Some(seconds), _) => duration(seconds),
-            (None, Some(xactions)) => format!("{} transactions", number(Some(xactions as f64), 0)),
+            (None, Some(xactions)) => text::counted(xactions, "transaction"),
             (None, None) => UNDEFINED.to_owned(),
         };
         [

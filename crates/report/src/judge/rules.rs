@@ -10,6 +10,7 @@ use super::{
 };
 use crate::facts::RunFacts;
 use crate::mixed::{MIXED, STARTS_APART_S};
+use crate::text;
 
 /// A rule of the verdict.
 pub struct Rule {
@@ -41,7 +42,7 @@ pub fn all() -> &'static [Rule] {
 }
 
 fn percent(share: f64) -> String {
-    format!("{} %", (share * 1e6).round() / 1e4)
+    text::percent(share, 4)
 }
 
 fn table() -> Vec<Rule> {

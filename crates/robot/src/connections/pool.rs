@@ -338,7 +338,7 @@ impl<C: Conn> ConnectionPool<C> {
         let queue = Rc::clone(self.queues.borrow_mut().entry(cx.robot).or_default());
         match cx.profile().wait_limit {
             Some(limit) if queue.len() >= limit => {
-                let detail = format!("{} transactions of the robot wait for a connection", queue.len());
+                let detail = format!("waiting transactions of the robot: {}", queue.len());
                 Err(TransactionFailure::new(ErrorKind::TooManyOpen, detail))
             }
             _ => Ok(queue),
@@ -418,7 +418,7 @@ impl<C: Conn> ConnectionPool<C> {
                 true => (ErrorKind::NoDescriptor, ", as many as the file descriptors allow"),
                 false => (ErrorKind::TooManyOpen, ""),
             };
-            return Err(TransactionFailure::new(kind, format!("{open} connections are open{why}")));
+            return Err(TransactionFailure::new(kind, format!("open connections: {open}{why}")));
         }
         let drawn = cx.profile().requests_per_connection.sample(&mut *cx.reply_rng.borrow_mut());
         Ok((cx.now(), drawn.trunc().clamp(1.0, f64::from(u32::MAX)) as u32))

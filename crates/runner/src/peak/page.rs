@@ -25,7 +25,11 @@ pub fn html(state: &SearchState) -> String {
     });
     page(&PeakReport {
         title: format!("Peak: {}", state.what()),
-        subtitle: format!("{} runs in {}", state.steps.len(), format::duration(seconds.round())),
+        subtitle: format!(
+            "{} in {}",
+            format::counted(state.steps.len() as u64, "run"),
+            format::duration(seconds.round())
+        ),
         conclusion: result(state),
         status: status(state),
         next: finding.as_ref().and_then(next_step),

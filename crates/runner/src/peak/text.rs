@@ -6,7 +6,7 @@ use polygraph_report::text as format;
 
 use super::state::SearchState;
 
-/// A rate in requests per second, with up to three decimal places.
+/// A rate in requests per second, with up to three decimal places, as options take it.
 pub fn shown(rate: f64) -> String {
     let text = format!("{rate:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -54,7 +54,8 @@ pub fn result(state: &SearchState) -> String {
         Some(finding) => result_of(state, &finding),
         None => {
             let left = state.search.remaining(&state.trials());
-            format!("the search continues; about {left} run{} remain", if left == 1 { "" } else { "s" })
+            let verb = if left == 1 { "remains" } else { "remain" };
+            format!("the search continues; about {} {verb}", format::counted(left as u64, "run"))
         }
     }
 }
@@ -79,7 +80,7 @@ pub fn conclusion(state: &SearchState, finding: &PeakResult) -> String {
 fn result_of(state: &SearchState, finding: &PeakResult) -> String {
     let votes = |rate: f64, vote| {
         let (agreeing, counted) = state.votes(rate, vote);
-        format!("{agreeing} of {counted} run{}", if counted == 1 { "" } else { "s" })
+        format!("{agreeing} of {}", format::counted(counted as u64, "run"))
     };
     let limit = finding.failed.map_or_else(String::new, shown);
     let Some(held) = finding.held else {
@@ -101,7 +102,7 @@ fn result_of(state: &SearchState, finding: &PeakResult) -> String {
         SearchEnd::BenchLimit => format!("{at_least}, {sustained}; the bench was the limit at {limit}/s"),
         SearchEnd::OutOfRuns => {
             let peak = if finding.failed.is_some() { peak } else { at_least };
-            format!("{peak} after {} runs, {sustained}{failed}", state.steps.len())
+            format!("{peak} after {}, {sustained}{failed}", format::counted(state.steps.len() as u64, "run"))
         }
         SearchEnd::Found | SearchEnd::Nothing => format!("{peak}, {sustained}{failed}"),
     }

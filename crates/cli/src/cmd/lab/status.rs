@@ -8,6 +8,7 @@ use polygraph_addr::{Addr, compact, join};
 use polygraph_lab::{AgentPlaces, Lab, LabDirectory, LabHost, LabState, take_down};
 use polygraph_netsetup::{Ledger, Namespace};
 use polygraph_runner::Failure;
+use polygraph_text::counted;
 use serde_json::{Value, json};
 
 use super::{failure, require_root, target};
@@ -90,7 +91,7 @@ pub fn hosts_text(lab: &Lab) -> String {
         }
         let processes = processes(lab, host);
         if processes > 0 {
-            let _ = write!(line, "; {processes} processes");
+            let _ = write!(line, "; {}", counted(processes as u64, "process"));
         }
         text += line.trim_end();
         text.push('\n');

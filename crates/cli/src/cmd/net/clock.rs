@@ -8,6 +8,7 @@ use polygraph_netcheck::clock::{
     ClockOffset, ClockPlan, ClockServer, PORT, SystemClock, measure, system_clock,
 };
 use polygraph_runner::Failure;
+use polygraph_text::counted;
 use serde_json::json;
 
 use super::{done, listen_address, listening, with_port};
@@ -61,7 +62,7 @@ pub fn run(args: &Args) -> Done {
         let server = ClockServer::start(address).map_err(|error| listening(address, error))?;
         output::note(&format!("the time of this clock is at {}; Ctrl-C stops the server", server.address()));
         polygraph_engine::signals::wait(args.duration).map_err(Failure::setup)?;
-        output::print(&format!("{} requests answered\n", server.answered()));
+        output::print(&format!("{} answered\n", counted(server.answered(), "request")));
         return done();
     }
     let own = system_clock();

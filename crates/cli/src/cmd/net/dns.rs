@@ -217,7 +217,7 @@ fn text_of(plan: &NamesPlan, results: &[NameResult]) -> String {
         let _ = writeln!(text, "and {} more that fail", bad - LISTED);
     }
     let times = times(results);
-    let _ = write!(text, "{}: {}, {bad} fail", plan.server, counted(all.len(), "name"));
+    let _ = write!(text, "{}: {}, {bad} fail", plan.server, counted(all.len() as u64, "name"));
     if let (Some(first), Some(last)) = (times.first(), times.last()) {
         let _ = write!(
             text,

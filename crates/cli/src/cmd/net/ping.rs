@@ -137,7 +137,7 @@ fn text_of(pairs: &[PairTimes], faults: &[Option<String>]) -> String {
             let fault = fault.as_ref().map(|why| format!("  FAILS: {why}")).unwrap_or_default();
             let repeated = match pair.duplicates {
                 0 => String::new(),
-                count => format!("  {count} replies came twice"),
+                count => format!("  came twice: {count}"),
             };
             let _ = writeln!(
                 text,
@@ -152,7 +152,7 @@ fn text_of(pairs: &[PairTimes], faults: &[Option<String>]) -> String {
     let (sent, received) = pairs
         .iter()
         .fold((0_u64, 0_u64), |sum, pair| (sum.0 + u64::from(pair.sent), sum.1 + u64::from(pair.received)));
-    let (pairs, requests) = (counted(pairs.len(), "pair"), counted(sent as usize, "request"));
+    let (pairs, requests) = (counted(pairs.len() as u64, "pair"), counted(sent, "request"));
     let _ = write!(text, "{pairs}, {failed} fail; {requests}, {} lost", sent - received);
     if !means.is_empty() {
         let mean = means.iter().sum::<f64>() / means.len() as f64;

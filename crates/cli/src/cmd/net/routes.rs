@@ -7,6 +7,7 @@ use polygraph_netsetup::{Ledger, Namespace, Route, State};
 use polygraph_plan::BenchNeeds;
 use polygraph_runner::addresses::is_local;
 use polygraph_runner::{Failure, bench_routes};
+use polygraph_text as text;
 
 use super::{done, failure};
 use crate::exit::Done;
@@ -84,5 +85,5 @@ fn remove(routes: &[Route]) -> Result<String, Failure> {
 }
 
 fn counted(number: usize) -> String {
-    format!("{number} route{}", if number == 1 { "" } else { "s" })
+    text::counted(number as u64, "route")
 }

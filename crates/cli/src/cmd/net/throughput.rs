@@ -123,7 +123,7 @@ fn serve(args: &Args, listen: Option<SocketAddr>) -> Done {
     let server = ThroughputServer::start(address).map_err(|error| listening(address, error))?;
     output::note(&format!("throughput tests are served at {}; Ctrl-C stops the server", server.address()));
     polygraph_engine::signals::wait(args.duration).map_err(Failure::setup)?;
-    output::print(&format!("{} served\n", counted(server.finished() as usize, "test")));
+    output::print(&format!("{} served\n", counted(server.finished(), "test")));
     done()
 }
 

@@ -41,7 +41,7 @@ impl Measured {
         if let Measured::Own(found) = self
             && found.broken() > 0
         {
-            let broken = counted(found.broken(), "direction");
+            let broken = counted(found.broken() as u64, "direction");
             faults.push(format!("{broken} of streams broke off or stood still"));
         }
         faults
@@ -63,7 +63,7 @@ pub fn text_of(host: &str, test: &ThroughputTest, found: &Measured, faults: &[St
         Measured::Iperf3(found) => found.version.clone(),
     };
     let (streams, seconds) = (test.streams, test.duration.as_secs_f64());
-    let streams = counted(streams as usize, "stream");
+    let streams = counted(streams.into(), "stream");
     let mut text = format!("{host} ({}), {streams}, {seconds} s, {tool}\n", test.server);
     match found {
         Measured::Own(found) => own_text(&mut text, host, found),
