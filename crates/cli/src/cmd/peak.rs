@@ -17,7 +17,7 @@ use polygraph_runner::peak::{
 };
 use polygraph_runner::prediction::PredictionModel;
 use polygraph_runner::result::{check_empty, result_directory};
-use polygraph_runner::{Failure, make_directory, write_file};
+use polygraph_runner::{Expectations, Failure, make_directory, write_file};
 use polygraph_traffic::Distr;
 use serde_json::json;
 
@@ -40,7 +40,10 @@ const RATE: &str = "{rate}";
     mut_group("target", |group| group.arg("resume")),
     mut_arg("req_rate", |arg| arg.help("First rate, unless --from says otherwise")),
     mut_arg("goal", |arg| arg.help("Length of each run. Default: 1min; see `run`")),
-    after_help = "Takes the options of `run`. Each step is a run with its own result directory. Examples:\n  \
+    mut_arg("json", |arg| {
+        arg.help("Print the result as JSON: the peak, how the search ended, and the runs").help_heading("Search")
+    }),
+    after_help = "Takes the options of `run`, except conditions (--expect). Each step is a run with its own result directory. Examples:\n  \
         polygraph peak --device squid --device_opt mem=1GB\n  \
         polygraph peak --proxy 127.0.0.1:3128 --from 200/sec --most 5000/sec --goal 5min\n  \
         polygraph peak --device squid --config polymix-1 --scale 1/30 --set ReqRate={rate}\n  \
@@ -239,8 +242,8 @@ impl PeakSearch {
         let number = state.steps.len() + 1;
         let remaining = state.remaining_s().map_or_else(String::new, |seconds| {
             let runs = state.search.remaining(&state.trials());
-            let plural = if runs == 1 { "" } else { "s" };
-            format!(", about {runs} run{plural} and {} to go", text::duration(seconds.round()))
+            let runs = text::counted(runs as u64, "run");
+            format!(", about {runs} and {} to go", text::duration(seconds.round()))
         });
         output::note(&format!("step {number}: {}/s, {}{remaining}", shown(rate), why.word()));
         let mut run = self.args.run.clone();
@@ -249,7 +252,7 @@ impl PeakSearch {
             output::note(&note);
         }
         let start = Instant::now();
-        let result = run.measure(None)?;
+        let result = run.measure(None, Expectations::default())?;
         if result.interrupted {
             return Ok(None);
         }
@@ -345,7 +348,7 @@ fn lengthened(goal: &Goal, enough: &Goal, rate: f64, think: f64) -> String {
     let (was, is) = match (goal.duration, enough.duration) {
         (Some(was), Some(is)) if was < is => (text::duration(was), text::duration(is)),
         _ => {
-            let count = |goal: &Goal| format!("{} transactions", goal.xactions.unwrap_or(0));
+            let count = |goal: &Goal| text::counted(goal.xactions.unwrap_or(0), "transaction");
             (count(goal), count(enough))
         }
     };

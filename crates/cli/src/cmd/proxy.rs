@@ -47,7 +47,7 @@ pub struct Args {
     /// Number of event loops. Default: one per processor
     #[arg(long, value_name = "N", value_parser = whole(1..=1024_u32))]
     loops: Option<u32>,
-    /// What event loops wait with (docs/engines.md): `epoll`, or `uring` (io_uring, Linux 6.1 or later). `auto` is uring where the host allows it
+    /// How event loops wait for the kernel (docs/engines.md): `epoll`, or `uring` (io_uring, Linux 6.1 or later). `auto` is uring where the host allows it
     #[arg(long, value_name = "auto|uring|epoll", default_value = "auto", value_parser = engine)]
     engine: Engine,
     /// Maximum number of client connections; further connections wait to be accepted

@@ -39,6 +39,8 @@ pub struct Args {
     #[command(flatten)]
     pub run: RunOptions,
     #[command(flatten)]
+    expectations: ExpectOptions,
+    #[command(flatten)]
     fleet: FleetOptions,
     /// Result directory, which must be new or empty. Default: a new directory in --runs
     #[arg(long, value_name = "DIR", help_heading = "Bench")]
@@ -91,8 +93,6 @@ pub struct RunOptions {
     pub bench: BenchOptions,
     #[command(flatten)]
     working_set: WorkingSetOptions,
-    #[command(flatten)]
-    expectations: ExpectOptions,
     #[command(flatten)]
     live: LiveOptions,
 }
@@ -176,12 +176,12 @@ const WITHOUT_FLEET: [&str; 55] = [
 /// Runs the test, and prints its result.
 pub fn run(args: Args) -> Done {
     let json = args.run.json;
-    let expectations = Expectations::from(args.run.expectations.clone());
+    let expectations = Expectations::from(args.expectations);
     let measured = match &args.fleet.fleet {
-        None => args.run.measure(args.out).map(|result| Some((result, false))),
+        None => args.run.measure(args.out, expectations.clone()).map(|result| Some((result, false))),
         Some(url) => args
             .run
-            .fleet_test(url, &args.fleet, args.out.clone())
+            .fleet_test(url, &args.fleet, args.out.clone(), expectations.clone())
             .measure()
             .map(|done| done.map(|FleetResult { result, has_failed }| (result, has_failed))),
     };
@@ -217,7 +217,7 @@ impl RunOptions {
     ///
     /// # Errors
     /// If the test cannot be run. A test that fails is not an error.
-    pub fn measure(&self, out: Option<PathBuf>) -> Result<RunResult, Failure> {
+    pub fn measure(&self, out: Option<PathBuf>, expectations: Expectations) -> Result<RunResult, Failure> {
         let mut settings = self.bench.common.run_settings();
         let working_set = self.working_set.open(&mut settings)?;
         let device = self.device.device()?;
@@ -243,7 +243,7 @@ impl RunOptions {
         };
         bench.device = device;
         bench.working_set = working_set;
-        bench.expectations = self.expectations.clone().into();
+        bench.expectations = expectations;
         bench.out = out;
         let mut console = RunConsole::new(self.bench.common.verb_lvl, &bench.test);
         bench.run(|header, record| {
@@ -258,6 +258,7 @@ impl RunOptions {
         url: &'a str,
         options: &'a FleetOptions,
         out: Option<PathBuf>,
+        expectations: Expectations,
     ) -> FleetTest<'a> {
         FleetTest {
             url,
@@ -268,7 +269,7 @@ impl RunOptions {
             label: &self.bench.common.label,
             runs: &self.bench.runs,
             out,
-            expectations: self.expectations.clone().into(),
+            expectations,
         }
     }
 

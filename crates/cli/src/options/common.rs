@@ -31,7 +31,7 @@ pub struct CommonOptions {
     /// yes with --http_version 3
     #[arg(long, value_name = "yes|no", value_parser = yes_no, action = ArgAction::Set, conflicts_with = "config", help_heading = "Protocols")]
     pub tls: Option<bool>,
-    /// Most HTTP/2 or HTTP/3 streams at the same time on a connection
+    /// Maximum number of concurrent HTTP/2 or HTTP/3 streams on a connection
     #[arg(long, value_name = "N", default_value = "100", value_parser = whole(1..=u32::MAX), conflicts_with = "config", help_heading = "Protocols")]
     pub h2_streams: u32,
     /// HTTP/2 or HTTP/3 flow-control window of each stream and connection
@@ -72,7 +72,7 @@ pub struct CommonOptions {
     /// processor time
     #[arg(long, value_name = "TIME", default_value = "100usec", value_parser = values::time)]
     pub timer_quantum: f64,
-    /// What event loops wait with (docs/engines.md): `epoll`, or `uring` (io_uring, Linux 6.1 or later). `auto` is uring where the host allows it
+    /// How event loops wait for the kernel (docs/engines.md): `epoll`, or `uring` (io_uring, Linux 6.1 or later). `auto` is uring where the host allows it
     #[arg(long, value_name = "auto|uring|epoll", default_value = "auto", value_parser = engine)]
     pub engine: Engine,
 }

@@ -9,7 +9,7 @@ pub struct ConsoleOptions {
     /// Print only results, warnings and errors
     #[arg(long, short, global = true)]
     pub quiet: bool,
-    /// Use colours: auto, always or never. auto: on terminals, and as NO_COLOR, CLICOLOR and CLICOLOR_FORCE say
+    /// Use colours: auto, always or never. auto: on terminals, unless NO_COLOR, CLICOLOR or CLICOLOR_FORCE say otherwise
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
     pub color: ColorChoice,
 }

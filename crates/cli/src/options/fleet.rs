@@ -63,7 +63,7 @@ pub struct FleetOptions {
     /// Time from the start of the first process to the first phase: within it, all processes must be ready
     #[arg(long, value_name = "TIME", default_value = "10s", requires = "fleet", value_parser = duration)]
     pub start_in: Duration,
-    /// Refuse agents whose clocks differ by more from that of this host; `none`: by anything
+    /// Refuse agents whose clocks differ from that of this host by more than this; `none`: accept any difference
     #[arg(long, value_name = "TIME", default_value = "5ms", requires = "fleet", value_parser = optional_time)]
     pub clock_limit: Optional<f64>,
     /// What happens if an agent or process is lost. `fail`: the others end, and the run has failed; `degrade`: the others go on
