@@ -192,3 +192,39 @@ fn comments_cite_pages_and_sections_that_exist() {
     }
     assert!(wrong.is_empty(), "comments cite what is not there:\n{}", wrong.join("\n"));
 }
+
+/// The names in the first column of the table of crates.
+fn crates_in_order() -> Vec<String> {
+    let text = std::fs::read_to_string(tree::root().join("ARCHITECTURE.md")).unwrap();
+    let (_, section) = text.split_once("\n## Crates\n").expect("the table of crates");
+    let section = section.split("\n## ").next().unwrap();
+    let name = |line: &str| Some(line.strip_prefix("| `")?.split_once('`')?.0.to_owned());
+    section.lines().filter_map(name).collect()
+}
+
+#[test]
+fn crates_depend_on_those_above_them_in_the_table() {
+    let order = crates_in_order();
+    let mut all: Vec<String> = std::fs::read_dir(tree::root().join("crates"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.join("Cargo.toml").is_file())
+        .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    all.sort_unstable();
+    let mut sorted = order.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, all, "the table names every crate once");
+    let mut wrong = Vec::new();
+    for (at, name) in order.iter().enumerate() {
+        let manifest = tree::root().join("crates").join(name).join("Cargo.toml");
+        let text = std::fs::read_to_string(manifest).unwrap();
+        let (_, needed) = text.split_once("\n[dependencies]\n").unwrap_or_default();
+        let needed = needed.split("\n[").next().unwrap();
+        let needed =
+            needed.lines().filter_map(|line| line.strip_prefix("polygraph-")?.split(['.', ' ']).next());
+        let below = needed.filter(|needed| !order[..at].iter().any(|above| above == needed));
+        wrong.extend(below.map(|needed| format!("{name} needs {needed}")));
+    }
+    assert!(wrong.is_empty(), "not above in the table: {wrong:#?}");
+}
