@@ -23,6 +23,9 @@ pub(crate) const DEVICES: [(&str, DeviceRole, &str); 2] = [
     ("builtin-surrogate", DeviceRole::Surrogate, "the same proxy in front of the servers"),
 ];
 
+/// How messages refer to the settings of the service model, which is one parameter.
+const SERVICE_SETTINGS: &str = "service_rate and the others of its service model (`polygraph proxy --help`)";
+
 /// The setting that names a certificate.
 const CERT: &str = "cert";
 
@@ -63,11 +66,9 @@ pub(crate) struct Builtin {
 
 impl Builtin {
     pub fn start(device: &str, params: &Params) -> Result<Builtin> {
-        const KNOWN: [&str; 6] = ["mem", "workers", "hosts", "origins", CERT, SERVICE];
+        const KNOWN: [&str; 6] = ["mem", "workers", "hosts_file", "origins", CERT, SERVICE];
         let wrong = |problem| Error::Setting { device: device.into(), problem };
-        if let Some((name, _)) = params.given().iter().find(|(name, _)| !KNOWN.contains(name)) {
-            return Err(wrong(format!("`{name}` has no effect on this device")));
-        }
+        params.check(device, |variable| KNOWN.contains(&variable), [CERT, SERVICE_SETTINGS].into_iter())?;
         let certificate = params.options.get(CERT).filter(|path| !path.is_empty());
         let tls = certificate.map(|path| server_tls(Path::new(path))).transpose();
         let config = ProxyConfig {

@@ -1,12 +1,17 @@
 //! The parameters of a started device.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use polygraph_cache::ServiceModel;
 use polygraph_engine::Engine;
 
+use crate::error::{Error, Result};
+
+/// The name of the addresses of servers, in error messages and templates.
+const ORIGINS: &str = "origins";
 /// The name of the service model in error messages.
 pub(crate) const SERVICE: &str = "service model";
 
@@ -68,21 +73,43 @@ impl Default for Params {
 }
 
 impl Params {
-    /// The parameters that are set, as (name, variable in templates).
-    pub(crate) fn given(&self) -> Vec<(&str, &str)> {
-        let common = [
+    /// The parameters that all devices may have: whether it is set, its name, and its variable in templates.
+    fn common(&self) -> [(bool, &'static str, &'static str); 9] {
+        [
             (self.memory.is_some(), "mem", "mem"),
             (self.disk.is_some(), "disk", "disk"),
             (self.disk_directory.is_some(), "disk_dir", "store"),
             (self.max_object.is_some(), "max_object", "max_object"),
             (self.workers.is_some(), "workers", "workers"),
-            (!self.origins.is_empty(), "origins", "origins"),
+            (!self.origins.is_empty(), ORIGINS, ORIGINS),
             (!self.nameservers.is_empty(), "dns", "dns"),
             (!self.hosts.is_empty(), "hosts", "hosts_file"),
             (self.service != ServiceModel::default(), SERVICE, SERVICE),
-        ];
-        let own = self.options.keys().map(|name| (name.as_str(), name.as_str()));
-        common.into_iter().filter(|(given, ..)| *given).map(|(_, name, var)| (name, var)).chain(own).collect()
+        ]
+    }
+
+    /// Refuses a parameter that is set and has no effect on a device.
+    ///
+    /// # Errors
+    /// If there is such a parameter. The error lists the settings of the device: those of `common` that have an effect,
+    /// and `own`.
+    pub(crate) fn check<'a>(
+        &self,
+        device: &str,
+        has_effect: impl Fn(&str) -> bool,
+        own: impl Iterator<Item = &'a str>,
+    ) -> Result<()> {
+        let common = self.common();
+        let given = common.iter().filter(|(given, ..)| *given).map(|(_, name, variable)| (*name, *variable));
+        let mut given = given.chain(self.options.keys().map(|name| (name.as_str(), name.as_str())));
+        let Some((name, _)) = given.find(|(_, variable)| !has_effect(variable)) else { return Ok(()) };
+        // Nobody sets the servers, which are those of the test, and the service model is several settings of their own.
+        let is_setting = |name: &str, variable| has_effect(variable) && ![ORIGINS, SERVICE].contains(&name);
+        let settings = common.iter().filter(|(_, name, variable)| is_setting(name, variable));
+        let settings = iter::once("listen").chain(settings.map(|(_, name, _)| *name)).chain(own);
+        let settings = settings.collect::<Vec<_>>().join(", ");
+        let problem = format!("`{name}` has no effect on this device; its settings are: {settings}");
+        Err(Error::Setting { device: device.to_owned(), problem })
     }
 
     /// The text of a hosts(5) file for [`Params::hosts`].

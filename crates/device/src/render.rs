@@ -96,10 +96,9 @@ pub(crate) fn render(
             .concat(),
         leftovers: renderer.all("leftovers", &spec.leftovers)?,
     };
-    match params.given().into_iter().find(|(_, variable)| !renderer.used.contains(*variable)) {
-        Some((name, _)) => Err(setting(device, format!("`{name}` has no effect on this device"))),
-        None => Ok(rendered),
-    }
+    let own = spec.options.keys().map(String::as_str);
+    params.check(device, |variable| renderer.used.contains(variable), own)?;
+    Ok(rendered)
 }
 
 struct Renderer<'a> {
@@ -165,11 +164,6 @@ fn parameters(device: &str, spec: &Spec, params: &Params, context: &RenderContex
 
 /// The settings that only this device has, with their values. Those of files are the paths of the copies in `work`.
 fn options(device: &str, spec: &Spec, params: &Params, work: &Path) -> Result<BTreeMap<String, String>> {
-    if let Some(name) = params.options.keys().find(|name| !spec.options.contains_key(*name)) {
-        let known: Vec<&str> = spec.options.keys().map(String::as_str).collect();
-        let known = if known.is_empty() { "none".into() } else { known.join(", ") };
-        return Err(setting(device, format!("there is no setting `{name}`; its own settings are: {known}")));
-    }
     let mut values = BTreeMap::new();
     for (name, option) in &spec.options {
         let value = params.options.get(name).unwrap_or(&option.default);

@@ -220,8 +220,16 @@ fn what_a_device_cannot_do_is_refused() {
         ("squid", dns, "squid.conf: Squid asks DNS servers at port 53 only: give it hosts instead"),
         ("squid", aufs, "workers cannot share an aufs store"),
         ("squid", option("store_type", "ufs"), "`store_type` must be aufs or rock, not `ufs`"),
-        ("squid", option("speed", "1"), "no setting `speed`; its own settings are: cert, store_type"),
-        ("trafficserver", option("speed", "1"), "its own settings are: none"),
+        (
+            "squid",
+            option("speed", "1"),
+            "`speed` has no effect on this device; its settings are: listen, mem, disk, disk_dir, max_object, workers, dns, hosts, cert, store_type",
+        ),
+        (
+            "haproxy",
+            Params { options: option("speed", "1").options, ..origins() },
+            "its settings are: listen, workers, balance, cert, endings, http2, origin_ca, origin_sni, origin_tls",
+        ),
         ("haproxy", Params { options: option("endings", ".a,.b,.c").options, ..origins() }, "divided evenly"),
         ("trafficserver-surrogate", origins(), "it has one origin server, and the test has 2"),
         ("squid-bump", Params::default(), "an authority is necessary"),

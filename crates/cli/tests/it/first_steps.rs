@@ -78,6 +78,12 @@ fn what_is_refused_leaves_nothing_behind() {
     sandbox.write("x.log", "this is no log, but somebody's");
     for (words, code, text) in [
         ("run --device squid --device_opt store_type=paper", 2, "store_type"),
+        ("run --device squid --device_opt memory=5", 2, "its settings are: listen, mem, disk,"),
+        (
+            "run --device builtin --device_opt memory=5",
+            2,
+            "its settings are: listen, mem, workers, hosts, cert, service_rate",
+        ),
         ("run --no_proxy --open_conn_lmt 4000000000", 3, "--open_conn_lmt"),
         ("run --no_proxy --config nofile.pg", 2, "nofile.pg"),
         ("peak --device squid --device_opt store_type=paper --req_rate 10/sec", 2, "store_type"),
