@@ -41,6 +41,8 @@ pub(crate) struct Rendered {
     pub front: Option<Vec<String>>,
     /// Arguments of the flush command.
     pub flush: Vec<String>,
+    /// The versions of HTTP that it speaks with robots; `None`: nobody says.
+    pub http_versions: Option<Vec<String>>,
     /// Files to remove after the end.
     pub leftovers: Vec<String>,
 }
@@ -94,6 +96,10 @@ pub(crate) fn render(
             .map(|f| renderer.all("flush", &f.args))
             .collect::<Result<Vec<_>>>()?
             .concat(),
+        http_versions: match &spec.http_versions {
+            Some(versions) => Some(renderer.all("http_versions", versions)?),
+            None => None,
+        },
         leftovers: renderer.all("leftovers", &spec.leftovers)?,
     };
     let own = spec.options.keys().map(String::as_str);

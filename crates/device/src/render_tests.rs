@@ -208,6 +208,36 @@ fn stores_are_prepared_when_they_exist() {
 }
 
 #[test]
+fn versions_of_http_depend_on_settings() {
+    for (device, options, versions) in [
+        ("haproxy", &[][..], "1.1"),
+        ("haproxy", &[("http2", "backend")], "1.1"),
+        ("haproxy", &[("http2", "frontend")], "2"),
+        ("haproxy", &[("http2", "both"), ("cert", "/c.pem")], "1.1 2"),
+        ("nginx", &[("http2", "on")], "2"),
+        ("nginx", &[("http2", "on"), ("cert", "/c.pem")], "1.1 2"),
+        ("varnish", &[], "1.1"),
+        ("varnish", &[("http2", "on")], "1.1 2"),
+        ("caddy", &[("http3", "on"), ("cert", "/c.pem")], "1.1 3"),
+    ] {
+        let options = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let params = Params { options: options.collect(), ..origins() };
+        let spoken = rendered(device, &params).unwrap().http_versions.unwrap();
+        assert_eq!(spoken.join(" "), versions, "{device} {:?}", params.options);
+    }
+    assert_eq!(rendered("squid", &Params::default()).unwrap().http_versions, None);
+}
+
+#[test]
+fn devices_with_a_choice_of_versions_say_what_they_speak() {
+    for device in Device::set().unwrap() {
+        if device.options().iter().any(|(name, _)| name.starts_with("http")) {
+            assert!(device.parts().0.http_versions.is_some(), "{}", device.name());
+        }
+    }
+}
+
+#[test]
 fn what_a_device_cannot_do_is_refused() {
     let dns = Params { nameservers: vec![address("127.0.0.1:5300")], ..Params::default() };
     let aufs = Params { disk: Some(1 << 30), workers: Some(2), ..Params::default() };

@@ -124,6 +124,14 @@ impl RunningDevice {
         }
     }
 
+    /// The versions of HTTP that it speaks with robots, as written in `--http_version`; `None` if nobody says.
+    pub fn http_versions(&self) -> Option<&[String]> {
+        match &self.kind {
+            Kind::Builtin(_) => None,
+            Kind::Program(program) => program.rendered.http_versions.as_deref(),
+        }
+    }
+
     /// The process id of the program while it runs; `None` for the built-in proxy.
     pub fn pid(&self) -> Option<u32> {
         match &self.kind {

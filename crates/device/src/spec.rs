@@ -70,6 +70,8 @@ pub struct Spec {
     pub directories: Vec<String>,
     /// Arguments that start the program in the foreground.
     pub args: Vec<String>,
+    /// The versions of HTTP that it speaks with robots, as written in `--http_version`; `None`: nobody says.
+    pub http_versions: Option<Vec<String>>,
     /// How many seconds after it listens the device needs until it uses its whole configuration.
     #[serde(default)]
     pub settle_s: f64,

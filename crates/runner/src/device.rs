@@ -14,7 +14,7 @@ use polygraph_engine::Engine;
 use polygraph_plan::Test;
 use polygraph_report::device::USAGE;
 use polygraph_sim::device::{Cache, Model};
-use polygraph_stats::{Header, Record, Side};
+use polygraph_stats::{Header, HttpVersion, Record, Side};
 use serde_json::{Value, json};
 
 use self::power_failure::{PowerFailure, PowerFailureTimes, lock};
@@ -103,6 +103,9 @@ impl DeviceUnderTest {
             self.params.hosts = hosts_of(test);
         }
         let running = self.device.start(&self.params).map_err(failure)?;
+        if let Some(spoken) = running.http_versions() {
+            check_versions(test, running.name(), spoken)?;
+        }
         route_through(test, role, reachable(running.address()))?;
         let (name, version, address) = (running.name(), running.version(), running.address());
         notify(Notice::Note(format!("{} {name} {version} at {address}", role.word())));
@@ -125,6 +128,29 @@ fn hosts_of(test: &Test) -> Vec<(String, IpAddr)> {
         addresses.iter().map(|address| (name.clone(), *address)).collect::<Vec<_>>()
     };
     test.names.iter().flat_map(pairs).collect()
+}
+
+/// Checks that a device with these settings speaks all versions of HTTP that robots speak.
+///
+/// # Errors
+/// If there is a version that it does not speak: every request would fail, and the device would be blamed.
+fn check_versions(test: &Test, name: &str, spoken: &[String]) -> Result<(), Failure> {
+    let robots = test.robots.iter().filter(|profile| profile.count > 0);
+    let versions = robots.flat_map(|profile| profile.http_version.items()).map(|version| match version {
+        // What speaks HTTP/1.1 understands HTTP/1.0.
+        HttpVersion::Http10 => HttpVersion::Http11.word(),
+        version => version.word(),
+    });
+    let Some(version) = versions.into_iter().find(|version| !spoken.iter().any(|word| word == version))
+    else {
+        return Ok(());
+    };
+    Err(Failure::usage(format!(
+        "with these settings, {name} speaks HTTP/{} with robots, and robots speak HTTP/{version}: change either the settings \
+         (--device_opt; `polygraph devices` lists them) or the version of the robots (--http_version, or `http_versions` in a \
+         workload file)",
+        spoken.join(" and HTTP/")
+    )))
 }
 
 /// Makes the robots of a test use a device: a forward proxy becomes their proxy, other devices act as the servers.

@@ -86,6 +86,12 @@ fn what_is_refused_leaves_nothing_behind() {
         ),
         ("run --no_proxy --open_conn_lmt 4000000000", 3, "--open_conn_lmt"),
         ("run --no_proxy --config nofile.pg", 2, "nofile.pg"),
+        (
+            "run --device haproxy --device_opt http2=frontend",
+            2,
+            "speaks HTTP/2 with robots, and robots speak HTTP/1.1",
+        ),
+        ("run --device nginx --http_version 2", 2, "speaks HTTP/1.1 with robots, and robots speak HTTP/2"),
         ("peak --device squid --device_opt store_type=paper --req_rate 10/sec", 2, "store_type"),
         ("downtime --device squid --device_opt store_type=paper", 2, "store_type"),
         ("simulate nofile.pg", 2, "nofile.pg"),
