@@ -132,16 +132,20 @@ pub struct ProbeResult {
 
 impl Probe {
     /// Sends the request and waits for the reply, for `patience` at most. Temporary failures are tried again for
-    /// almost a second.
+    /// almost a second. Replies that say that no server can be reached are tried again as long as the check may take: a
+    /// balancer that checks the health of its servers finds them only at its next checks.
     pub fn send(&self, token: &str, patience: Duration) -> ProbeResult {
         let (begin, mut requests) = (Instant::now(), 0);
         loop {
             let reply = self.once(token, patience, &mut requests);
-            let passing = match &reply {
-                Ok(seen) => !seen.ours && seen.status >= 500,
-                Err(trouble) => matches!(trouble, ProbeError::Refused | ProbeError::Closed),
+            let patience_again = match &reply {
+                Ok(seen) if seen.ours => Duration::ZERO,
+                Ok(seen) if seen.misses_server() => patience,
+                Ok(seen) if seen.status >= 500 => AGAIN.min(patience),
+                Err(ProbeError::Refused | ProbeError::Closed) => AGAIN.min(patience),
+                _ => Duration::ZERO,
             };
-            if !passing || begin.elapsed() > AGAIN.min(patience) {
+            if begin.elapsed() >= patience_again {
                 return ProbeResult { reply, requests };
             }
             std::thread::sleep(PAUSE);
@@ -291,6 +295,26 @@ mod tests {
         drop(responder);
         // The address is free again for its server.
         crate::listen::listen(place.address()).unwrap();
+    }
+
+    /// What cannot reach a server may reach it later. More refusals than fit into the time of other temporary failures.
+    #[test]
+    fn a_balancer_may_find_its_servers_late() {
+        let refusals = 3 + AGAIN.as_millis() / PAUSE.as_millis();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        thread::spawn(move || {
+            for (count, stream) in (0..).zip(listener.incoming()) {
+                let mut stream = stream.unwrap();
+                let _ = stream.read(&mut [0; 4096]);
+                let refusal = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n".to_vec();
+                let _ = stream.write_all(&if count < refusals { refusal } else { preflight::reply("1") });
+            }
+        });
+        let found = probe(address).send("1", PATIENCE);
+        assert!(found.reply.unwrap().ours && u128::from(found.requests) == refusals + 1);
+        let found = probe(says(b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n")).send("1", PATIENCE);
+        assert!(u128::from(found.requests) < refusals, "other errors do not go away");
     }
 
     #[test]

@@ -72,6 +72,13 @@ pub struct PreflightReply {
     pub challenges: Vec<String>,
 }
 
+impl PreflightReply {
+    /// Whether a device says that it reaches no server (RFC 9110, sections 15.6.3 to 15.6.5).
+    pub fn misses_server(&self) -> bool {
+        !self.ours && matches!(self.status, 502..=504)
+    }
+}
+
 /// Reads the start of a reply; `Ok(None)` if the head is not complete.
 ///
 /// # Errors

@@ -167,8 +167,9 @@ impl ShareOptions {
 #[derive(Args, Clone, Copy, Debug)]
 #[command(rename_all = "snake_case", next_help_heading = "Run")]
 pub struct PreflightOptions {
-    /// Send one request through the device to a server and back before the test, and wait this long for the reply. The test
-    /// does not start if there is none (docs/exit-codes.md). Statistics do not include this request. `no`: skip the check
+    /// Send one request through the device to a server and back before the test, and wait this long for the reply, or
+    /// until a balancer has found the servers alive. The test does not start if there is none (docs/exit-codes.md). Statistics do
+    /// not include this request. `no`: skip the check
     #[arg(long, value_name = "TIME|no", default_value = "5s", value_parser = preflight_timeout)]
     pub preflight: Optional<Duration>,
 }

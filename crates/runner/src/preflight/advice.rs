@@ -26,7 +26,7 @@ pub enum ProbeTarget {
 }
 
 /// A probe with facts other than its answer.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct ProbeCase<'a> {
     pub target: ProbeTarget,
     pub probe: &'a Probe,
@@ -70,7 +70,7 @@ impl ProbeCase<'_> {
     /// Why a device could not answer, if it is the server that is missing: from here, too, it refuses connections.
     pub fn missing_server(&self, seen: &PreflightReply) -> Option<Failure> {
         let authority = &self.probe.authority;
-        let is_open = self.arrived.is_none() && matches!(seen.status, 502..=504);
+        let is_open = self.arrived.is_none() && seen.misses_server();
         let address: SocketAddr = authority.parse().ok().filter(|_| is_open)?;
         let refused = TcpStream::connect_timeout(&address, REFUSAL_PATIENCE).err()?;
         (refused.kind() == ErrorKind::ConnectionRefused).then(|| {
@@ -161,6 +161,14 @@ impl ProbeCase<'_> {
         let PreflightReply { status, location, server, .. } = seen;
         let (who, authority) = (self.who(), &self.probe.authority);
         let name = server.as_ref().map_or_else(String::new, |server| format!(" ({server})"));
+        let unhealthy = match self.target {
+            ProbeTarget::Surrogate => format!(
+                ", or it checks the health of its servers and has not found them healthy within {} s (let it check them more often, \
+                 or wait longer: --preflight 30s)",
+                self.timeout.as_secs_f64()
+            ),
+            _ => String::new(),
+        };
         let why = match status {
             300..=399 => {
                 let to = location.as_deref().unwrap_or("nowhere");
@@ -181,11 +189,11 @@ impl ProbeCase<'_> {
             ),
             508 => format!("the request loops back to it: what is its route to {authority}?"),
             502..=504 if self.arrived.is_none() => format!(
-                "it cannot reach the origin server at {authority}; is the server running, and is this an address that the device \
+                "it cannot reach the origin server at {authority}{unhealthy}; is the server running, and is this an address that the device \
                  reaches, without a firewall in between?"
             ),
             502..=504 if self.arrived == Some(false) => format!(
-                "it cannot reach the origin server at {authority}; the address must be one that the device reaches \
+                "it cannot reach the origin server at {authority}{unhealthy}; the address must be one that the device reaches \
                  (--origin_address) on a port that it allows (--origin_port), without a firewall in between"
             ),
             _ => "see its log".into(),
@@ -285,6 +293,13 @@ mod tests {
             ),
         ] {
             assert!(case.trouble(&trouble).contains(text), "{}", case.trouble(&trouble));
+        }
+        // Health checks are a matter of balancers.
+        assert!(!case.status(&seen(503)).contains("health"));
+        let balancer = ProbeCase { target: ProbeTarget::Surrogate, ..case };
+        for arrived in [Some(false), None] {
+            let text = ProbeCase { arrived, ..balancer }.status(&seen(503));
+            assert!(text.contains("has not found them healthy within 5 s"), "{text}");
         }
         // Without the server's word, it may be the one that is missing.
         let case = ProbeCase { arrived: None, ..case };
