@@ -11,7 +11,7 @@ mod scaled;
 mod text;
 mod traffic;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use polygraph_addr::{Addr, Host, compact, join};
 use polygraph_pgl::types::{AgentAddrs, BenchSide};
@@ -103,30 +103,44 @@ fn processes(workload: &Workload, robots: &SidePrediction) -> usize {
 }
 
 fn side(agents: &[&AgentAddrs], bench: Option<&BenchSide>) -> SidePrediction {
-    // Agents at each host. There may be a million of them, and many machines.
-    let mut counts: HashMap<&Host, usize> = HashMap::new();
-    let mut unique: Vec<&Addr> = Vec::new();
+    // Agents at each IP address and port. There may be a million of them, and many machines.
+    let mut places: HashSet<(&Host, Option<u16>)> = HashSet::new();
+    let mut numbers: HashMap<&Host, usize> = HashMap::new();
+    let mut unique: Vec<AgentsOfAddress<'_>> = Vec::new();
     for addr in agents.iter().flat_map(|addrs| &addrs.0) {
-        let count = counts.entry(&addr.host).or_default();
-        *count += 1;
-        if *count == 1 {
-            unique.push(addr);
+        let number = *numbers.entry(&addr.host).or_insert_with(|| {
+            unique.push(AgentsOfAddress::default());
+            unique.len() - 1
+        });
+        unique[number].agents += 1;
+        if places.insert((&addr.host, addr.port)) {
+            unique[number].places.push(addr);
         }
     }
     // Interface and subnet describe the machine and would clutter the ranges.
-    let bare = |addrs: &[&Addr]| {
-        let addrs = addrs.iter().map(|addr| Addr { interface: None, subnet: None, ..(*addr).clone() });
-        join(&compact(addrs), " ")
+    let bare = |addresses: &[AgentsOfAddress<'_>]| {
+        let places = addresses.iter().flat_map(|address| &address.places);
+        let places = places.map(|addr| Addr { interface: None, subnet: None, ..(*addr).clone() });
+        join(&compact(places), " ")
     };
+    let count = |addresses: &[AgentsOfAddress<'_>]| addresses.iter().map(|address| address.agents).sum();
     let machines = bench.map_or(&[][..], |bench| &bench.hosts);
     let mut hosts = Vec::new();
     if !machines.is_empty() && unique.len().is_multiple_of(machines.len()) {
         for (machine, share) in machines.iter().zip(unique.chunks((unique.len() / machines.len()).max(1))) {
-            let agents = share.iter().filter_map(|addr| counts.get(&addr.host)).sum();
-            hosts.push(HostPrediction { host: machine.host.to_string(), agents, ranges: bare(share) });
+            let (agents, ranges) = (count(share), bare(share));
+            hosts.push(HostPrediction { host: machine.host.to_string(), agents, ranges });
         }
     }
-    SidePrediction { agents: counts.values().sum(), addresses: unique.len(), hosts, ranges: bare(&unique) }
+    SidePrediction { agents: count(&unique), addresses: unique.len(), hosts, ranges: bare(&unique) }
+}
+
+/// The agents of one IP address.
+#[derive(Debug, Default)]
+struct AgentsOfAddress<'a> {
+    agents: usize,
+    /// The address with each port that they have.
+    places: Vec<&'a Addr>,
 }
 
 /// Ports that one client address has towards one server address on a typical system (32768 to 60999).
@@ -253,6 +267,16 @@ mod tests {
     #[test]
     fn a_small_test_needs_no_warning() {
         check(&program("[ '10.0.0.1-10' ]", "1/sec", ""), &[]);
+    }
+
+    #[test]
+    fn servers_at_ports_of_one_address_are_told_apart() {
+        let servers = "Server S3 = S; S3.addresses = [ '10.0.1.1:81-83' ]; use(S3);";
+        let (_, plan) = plan(&program("[ '10.0.0.1-10' ]", "1/sec", servers));
+        assert_eq!((plan.servers.agents, plan.servers.addresses), (4, 1));
+        let text = plan.to_string();
+        assert!(text.contains("servers  4 on 1 address\n"), "{text}");
+        assert!(text.contains(" 10.0.1.1:81-83 10.0.1.1:80\n"), "{text}");
     }
 
     #[test]
