@@ -8,10 +8,11 @@
 //! | `--cool\_phase 1min` | `--cool_phase 1min` |
 //! | `polysrv--port 80` | `polysrv --port 80` |
 //!
-//! `polygraph run FILE.pg` is short for `polygraph run --config FILE.pg`; the file may be the name of a built-in workload.
+//! `polygraph run FILE.pg` is short for `polygraph run --config FILE.pg`, at any place among the options, and likewise for all
+//! commands with `--config` and no arguments; the file may be the name of a built-in workload.
 
 use crate::lazy::whole_of;
-use clap::Command;
+use clap::{Arg, Command};
 use polygraph_assets::{EntryKind, SCHEME, find};
 
 use super::programs::{CLASSIC, WITHOUT_ARGUMENTS};
@@ -47,9 +48,6 @@ pub fn modernize(words: Vec<String>, cli: &Command) -> (Vec<String>, Vec<Correct
     rest.extend(words);
     let Some(subcommand) = subcommand else { return (out, Vec::new()) };
     out.push(subcommand.clone());
-    if subcommand == "run" && rest.first().is_some_and(|word| is_workload(word)) {
-        out.push("--config".to_owned());
-    }
     let Some(command) = cli.find_subcommand(&subcommand) else {
         out.extend(rest);
         return (out, Vec::new());
@@ -61,11 +59,36 @@ pub fn modernize(words: Vec<String>, cli: &Command) -> (Vec<String>, Vec<Correct
         out.push("--help".to_owned());
         return (out, Vec::new());
     }
+    let command = whole_of(command);
     let options: Vec<String> =
-        whole_of(command).get_arguments().filter_map(|arg| arg.get_long()).map(str::to_owned).collect();
-    let (rest, corrections) = options_of(&rest, &options);
+        command.get_arguments().filter_map(|arg| arg.get_long()).map(str::to_owned).collect();
+    let (mut rest, corrections) = options_of(&rest, &options);
+    if options.iter().any(|option| option == "config")
+        && command.get_positionals().next().is_none()
+        && let Some(at) = lone_workload(&rest, &command)
+    {
+        rest.insert(at, "--config".to_owned());
+    }
     out.extend(rest);
     (out, corrections)
+}
+
+/// The place of the first word that names a workload and is not the value of an option.
+fn lone_workload(words: &[String], command: &Command) -> Option<usize> {
+    // How many words after an option may be its values.
+    let mut values = 0;
+    words.iter().position(|word| {
+        if word.starts_with('-') && word != "-" {
+            let name = word.strip_prefix("--");
+            let option = command.get_arguments().find(|arg| name.is_some() && arg.get_long() == name);
+            let takes = |arg: &Arg| arg.get_num_args().map_or(1, |range| range.max_values());
+            values = option.filter(|arg| arg.get_action().takes_values()).map_or(0, takes);
+            return false;
+        }
+        let is_value = values > 0;
+        values = values.saturating_sub(1);
+        !is_value && is_workload(word)
+    })
 }
 
 /// Whether a word names a workload by itself: a file or a built-in one.
@@ -171,6 +194,14 @@ mod tests {
             ("polygraph run --config x.pg", "polygraph run --config x.pg"),
             ("polygraph run polymix-4 --no_proxy", "polygraph run --config polymix-4 --no_proxy"),
             ("polygraph run builtin:simple", "polygraph run --config builtin:simple"),
+            ("polygraph run --no_proxy x.pg --goal 3s", "polygraph run --no_proxy --config x.pg --goal 3s"),
+            ("polygraph run --device squid polymix-4", "polygraph run --device squid --config polymix-4"),
+            // Values of options look like workloads, too.
+            ("polygraph run --label polymix-4 x.pg", "polygraph run --label polymix-4 --config x.pg"),
+            ("polygraph run --label=x.pg", "polygraph run --label x.pg"),
+            ("polygraph run --config simple --label simple", "polygraph run --config simple --label simple"),
+            ("polygraph pgl2ips x.pg --host a", "polygraph pgl2ips --config x.pg --host a"),
+            ("polygraph dns-cfg --names a b x.pg", "polygraph dns-cfg --names a b x.pg"),
             ("polygraph check x.pg", "polygraph check x.pg"),
         ] {
             let words = given.split(' ').map(str::to_owned).collect();
