@@ -94,12 +94,13 @@ fn is_file(kind: EntryKind, path: &str) -> bool {
 fn similar(kind: EntryKind, given: &str) -> Option<&'static str> {
     let stem = given.rsplit('/').next().unwrap_or(given);
     let stem = stem.strip_suffix(kind.extension()).unwrap_or(stem);
-    let close = |name: &str| strsim::jaro_winkler(name, stem);
-    let best = entries()
-        .into_iter()
-        .filter(|entry| entry.kind == kind)
-        .map(|entry| entry.name)
-        .max_by(|a, b| close(a).total_cmp(&close(b)))?;
+    closest(stem, entries().into_iter().filter(|entry| entry.kind == kind).map(|entry| entry.name))
+}
+
+/// The name that is most similar to a given one, if this may be a misspelling of it.
+pub fn closest<'a>(given: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let close = |name: &str| strsim::jaro_winkler(name, given);
+    let best = names.max_by(|a, b| close(a).total_cmp(&close(b)))?;
     (close(best) >= SIMILAR).then_some(best)
 }
 

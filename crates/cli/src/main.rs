@@ -31,6 +31,7 @@ mod settings;
 
 use std::io;
 use std::process::ExitCode;
+use std::sync::LazyLock;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 #[cfg(feature = "mimalloc")]
@@ -51,10 +52,32 @@ use crate::settings::Settings;
 /// The version of the program. A build from a clone says so; if `make` has built it, with the commit.
 const VERSION: &str = env!("POLYGRAPH_VERSION");
 
+/// Features of Cargo that users may miss, and what they are for.
+const FEATURES: [(&str, &str, bool); 4] = [
+    ("tls", "TLS and HTTP/3", cfg!(feature = "tls")),
+    ("kerberos", "Kerberos", cfg!(feature = "kerberos")),
+    ("parquet", "export to Parquet", cfg!(feature = "parquet")),
+    ("fleet", "fleets over NATS", cfg!(feature = "fleet")),
+];
+
+/// The version, and below it what this build lacks.
+fn long_version() -> &'static str {
+    static TEXT: LazyLock<String> = LazyLock::new(|| {
+        let missing = FEATURES.iter().filter(|(.., is_built)| !is_built);
+        let missing: Vec<_> = missing.map(|(feature, what, _)| format!("{what} ({feature})")).collect();
+        match missing.is_empty() {
+            true => VERSION.to_owned(),
+            false => format!("{VERSION}\nbuilt without these features: {}", missing.join(", ")),
+        }
+    });
+    &TEXT
+}
+
 #[derive(Parser)]
 #[command(
     name = "polygraph",
     version = VERSION,
+    long_version = long_version(),
     propagate_version = true,
     about = "Performance benchmark for proxies and other HTTP intermediaries: it simulates clients (robots) on one side of a \
     device and origin servers on the other",

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use polygraph_assets::{EntryKind, SCHEME, locate};
+use polygraph_assets::{EntryKind, SCHEME, closest, locate};
 
 use crate::access_log::LogFormat;
 use crate::builtin;
@@ -70,7 +70,9 @@ impl Device {
             return read(directory);
         }
         let known: Vec<&str> = set.iter().map(Device::name).collect();
-        Err(Error::Unknown { name: name.into(), known: known.join(", ") })
+        let hint = closest(plain, known.iter().copied());
+        let hint = hint.map_or_else(String::new, |hint| format!("; did you mean {hint}?"));
+        Err(Error::Unknown { name: name.into(), known: known.join(", "), hint })
     }
 
     /// The name of the device, which is that of its directory.
@@ -286,6 +288,9 @@ mod tests {
     fn what_is_not_there_is_named() {
         let error = Device::find("squib").unwrap_err().to_string();
         assert!(error.contains("`squib`") && error.contains("squid, squid-bump, trafficserver"), "{error}");
+        assert!(error.ends_with("; did you mean squid?"), "{error}");
+        let error = Device::find("bluecoat").unwrap_err().to_string();
+        assert!(error.ends_with("or a directory with a device.toml"), "{error}");
         let text = "summary='s'\nrole='forward'\nprogram='no-such-program'\npackage='pack'\nversion=[]\nargs=[]\n\
             [log]\nfile='l'\nresult_column=1\nbytes_column=2\n";
         let device = assemble("d", None, |_| Some(text.into())).unwrap();

@@ -8,12 +8,14 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The name is neither a device of the set nor a directory with a `device.toml`.
-    #[error("there is no device `{name}`: name one of {known}, or a directory with a device.toml")]
+    #[error("there is no device `{name}`: name one of {known}, or a directory with a device.toml{hint}")]
     Unknown {
         /// The name.
         name: String,
         /// The names of the set.
         known: String,
+        /// The name that was probably meant, as the end of the message; may be empty.
+        hint: String,
     },
     /// The name is that of a device of the set and of a directory with a `device.toml`.
     #[error("{0}")]

@@ -146,7 +146,9 @@ fn logs_that_are_not_those_of_one_run_cause_a_warning() {
 fn results_name_the_build() {
     let sandbox = Sandbox::new();
     let version = out(&sandbox, "--version");
-    let version = version.trim().strip_prefix("polygraph ").unwrap();
+    let (version, missing) = version.trim().split_once('\n').unwrap_or((version.trim(), ""));
+    assert_eq!(missing.contains("TLS and HTTP/3 (tls)"), !cfg!(feature = "tls"), "{missing}");
+    let version = version.strip_prefix("polygraph ").unwrap();
     let build = version.strip_prefix(env!("CARGO_PKG_VERSION")).unwrap();
     let is_clone = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.git").exists();
     if option_env!("POLYGRAPH_BUILD").is_none() {
