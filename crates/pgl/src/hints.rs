@@ -12,7 +12,8 @@ pub fn example(ty: Ty) -> String {
         Base::Float => "80%",
         Base::Str => "\"text\"",
         Base::Time => "3sec",
-        Base::Size => "13KB",
+        // Most sizes that are no distributions are those of caches and working sets.
+        Base::Size => "100MB",
         Base::Rate => "100/sec",
         Base::Bwidth => "55Kb/sec",
         Base::Addr | Base::AddrRange => "'10.0.0.1:80'",
@@ -175,6 +176,11 @@ fn rewritten(from: Ty, to: Ty, expr: &Expr) -> Option<String> {
         (_, Base::Time) if number => format!("a time has a unit: `{text}sec`"),
         (_, Base::Size) if number => {
             format!("a size has a unit: `{text}{}`", unit(Domain::Size, number_of(&text)))
+        }
+        (Base::Float, Base::Rate) => {
+            format!(
+                "a rate is a division: `{text}/sec`, or a share of another rate: `{text} * TheBench.peak_req_rate`"
+            )
         }
         (_, Base::Rate) if number => format!("a rate is a division: `{text}/sec`"),
         (_, Base::Bwidth) if number => format!("a bandwidth is a division: `{text}Kb/sec`"),

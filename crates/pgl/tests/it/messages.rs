@@ -709,6 +709,14 @@ fn slips_that_are_legal() {
     ]));
 }
 
+#[test]
+fn amounts_that_are_no_objects() {
+    insta::assert_snapshot!(section(&[
+        "rate FillRate = 50%;",
+        "size WSS;\nworking_set_cap(int(WSS / 13KB));",
+    ]));
+}
+
 /// What the warnings above must not say anything about.
 #[test]
 fn divisions_and_names_that_are_meant() {
