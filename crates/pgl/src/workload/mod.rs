@@ -286,6 +286,13 @@ pub(crate) fn build(
     if robots.is_empty() && servers.is_empty() && !checks.out.has_errors() {
         checks.push(Diagnostic::new(Code::NothingUsed, None, "the program uses no robots and no servers"));
     }
+    if let Some(first) = robots.first()
+        && workload.robots.iter().all(|robot| robot.req_rate.is_some_and(|rate| rate.0 == 0.0))
+    {
+        let text = "no robot sends a request, because their rate is 0";
+        let finding = checks.at(Code::PartAdvice, *first, "req_rate", text);
+        checks.push(finding.help("give some robots a rate, e.g. `req_rate = 0.4/sec;`"));
+    }
     let mut known = maps::visible(&workload, &servers, &mut checks);
     // Unknown records may have the names that seem to be missing.
     known.complete &= !outcome.unknown_use

@@ -15,10 +15,37 @@ pub fn schedule(workload: &mut Workload, used: &[&UsedRecord], checks: &mut Chec
         workload.phases.push(phase);
         return !workload.robots.is_empty() || !workload.servers.is_empty();
     }
-    for (phase, used) in workload.phases.iter().zip(used) {
+    let last = workload.phases.len() - 1;
+    for (at, (phase, used)) in workload.phases.iter().zip(used).enumerate() {
         check(phase, used, checks);
+        check_end(phase, used, at == last, checks);
+        let name = phase.name.as_deref().unwrap_or("");
+        let before = workload.phases[..at].iter().filter(|other| other.name.as_deref() == Some(name)).count();
+        if before > 0 {
+            let text = format!(
+                "several phases are called \"{name}\": logs and reports call this one \"{name}-n{}\"",
+                before + 1
+            );
+            let finding = checks.at(Code::PartAdvice, *used, "name", text);
+            checks.push(finding.help("give each phase a name of its own"));
+        }
     }
     false
+}
+
+/// Warns of a phase that nothing ends.
+fn check_end(phase: &Phase, used: &UsedRecord, is_last: bool, checks: &mut Checks<'_>) {
+    let goal = phase.goal.as_deref();
+    let ends = is_positive(goal) || goal.is_some_and(|goal| goal.errors.is_some());
+    if ends || phase.script.is_some() || used.record.is_bad("goal") || used.record.is_bad("script") {
+        return;
+    }
+    let name = phase.name.as_deref().unwrap_or("");
+    let after = if is_last { "" } else { ", and the phases after it never start" };
+    let text = format!("phase \"{name}\" has no goal: it never ends{after}");
+    let owner = used.name.as_ref().map_or(String::new(), |name| format!("{name}."));
+    let finding = checks.at(Code::PartAdvice, used, "goal", text);
+    checks.push(finding.help(format!("give it one, e.g. `{owner}goal.duration = 10min;`")));
 }
 
 /// The warning about a schedule without phases.

@@ -710,6 +710,22 @@ fn slips_that_are_legal() {
 }
 
 #[test]
+fn tests_that_cannot_be_meant() {
+    let agents = "Content c = { size = const(1KB); cachable = 0%; };\nServer S = { contents = [ c ]; direct_access = contents; addresses = ['127.0.0.1:80']; };\n\
+                  Robot R = { origins = S.addresses; addresses = ['127.0.0.1']; req_rate = ";
+    let with = |rest: &str| format!("{agents}{rest}");
+    insta::assert_snapshot!(section(&[
+        &with(
+            "1/sec; };\nPhase p = { name = \"p\"; };\nPhase q = { name = \"q\"; };\nschedule(p, q);\nuse(S, R);"
+        ),
+        &with(
+            "1/sec; };\nPhase p = { name = \"warm\"; goal.duration = 1sec; };\nPhase q = { name = \"warm\"; goal.xactions = 5; };\nschedule(p, q);\nuse(S, R);"
+        ),
+        &with("0/sec; };\nPhase p = { name = \"p\"; goal.errors = 5; };\nschedule(p);\nuse(S, R);"),
+    ]));
+}
+
+#[test]
 fn amounts_that_are_no_objects() {
     insta::assert_snapshot!(section(&[
         "rate FillRate = 50%;",
