@@ -128,7 +128,8 @@ pub struct Differences {
     pub count: usize,
 }
 
-/// Compares two outputs of `lx`. Numbers differ if they are at least `precision` percent of the smaller one apart.
+/// Compares two outputs of `lx`. Numbers differ if they are at least `precision` percent of the smaller one apart; the change
+/// that is printed is in percent of the first one.
 /// Names without a positive value on either side are omitted.
 pub fn cmp_lx(one: &str, two: &str, precision: f64, scope: CmpScope) -> Differences {
     let (one, two) = (parse(one), parse(two));
@@ -181,8 +182,10 @@ fn numbers(name: &str, a: f64, b: f64, precision: f64) -> Option<String> {
     if a <= 0.0 || b <= 0.0 {
         return Some(format!("    inf {a:>12.2} {sign} {b:>12.2}"));
     }
-    let percent = 100.0 * (b - a) / a.min(b);
-    (percent.abs() >= precision && a != b).then(|| format!("{percent:>6.1}% {a:>12.2} {sign} {b:>12.2}"))
+    let percent_of = |base: f64| 100.0 * (b - a) / base;
+    // A fall and the rise back are both told or both not.
+    let differs = a != b && percent_of(a.min(b)).abs() >= precision;
+    differs.then(|| format!("{:>6.1}% {a:>12.2} {sign} {b:>12.2}", percent_of(a)))
 }
 
 fn leaf(name: &str) -> &str {
@@ -266,6 +269,14 @@ mod tests {
         assert_eq!(count, 5);
         // With extremes and rare classes.
         assert_eq!(compare(ONE, &two, CmpScope::All).0, 7);
+    }
+
+    #[test]
+    fn changes_are_in_percent_of_the_first_number() {
+        for (one, two, expected) in [(100, 110, "  10.0%"), (110, 100, "  -9.1%"), (1729, 292, " -83.1%")] {
+            let (_, text) = compare(&format!("x: {one}\n"), &format!("x: {two}\n"), CmpScope::All);
+            assert!(text.contains(expected), "{text}");
+        }
     }
 
     #[test]

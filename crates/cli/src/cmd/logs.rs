@@ -250,7 +250,8 @@ pub fn lr(args: LrArgs) -> Done {
     after_help = "Exit code 1 if anything differs.\n\nExample:\n  lx clt1.log > 1.lx; lx clt2.log > 2.lx; cmp-lx 1.lx 2.lx"
 )]
 pub struct CmpLxArgs {
-    /// Numbers differ if their distance is at least this percentage of the smaller number
+    /// Numbers differ if their distance is at least this percentage of the smaller number; changes are printed in percent of
+    /// the first one
     #[arg(long, value_name = "PERCENT", default_value = "10")]
     precision: f64,
     /// Figures to compare: important (without rare classes, extremes, deviations and sums) or all
