@@ -60,9 +60,6 @@ pub(crate) const FIGURES: [(&str, &str); 10] = [
     ("seconds", "duration"),
 ];
 
-/// Where bake-offs keep the files of a device, beside its runs: its logs are not those of a run.
-const DEVICE_FILES: &str = "device";
-
 /// A log that was not closed belongs to a run in progress if it was written to within this time.
 const RECENT: Duration = Duration::from_secs(30);
 
@@ -105,9 +102,6 @@ impl Stamp {
     /// The stamp of the logs and the manifest in a directory, or of the file of a search; `None` if the directory contains
     /// neither.
     pub(crate) fn of(directory: &Path) -> Option<Stamp> {
-        if directory.ends_with(DEVICE_FILES) && !directory.join(MANIFEST).is_file() {
-            return None;
-        }
         let mut files = logs_in(directory).unwrap_or_default();
         if files.is_empty() {
             files.push(Some(directory.join(SEARCH_FILE)).filter(|file| file.is_file())?);

@@ -126,11 +126,28 @@ fn runs_that_change_vanish_or_break_are_noticed() {
     fs::remove_dir_all(path.join("b")).unwrap();
     fs::create_dir(path.join("c")).unwrap();
     fs::write(path.join("c/client.log"), "rubbish").unwrap();
+    fs::write(path.join("c/manifest.json"), "{}").unwrap();
     let all = refreshed(path).list(&RunFilter::default()).unwrap();
     let standings: Vec<_> = all.iter().map(|entry| (entry.name.as_str(), entry.standing)).collect();
     assert_eq!(standings, [("a", RunStatus::Judged(VerdictOutcome::Invalid)), ("c", RunStatus::Unreadable)]);
     assert_eq!(all[0].figure("rate"), Some(300.0));
     assert!(all[1].reason.contains("not a polygraph log"), "{}", all[1].reason);
+}
+
+/// A directory that nobody made for a run may have logs of other programs, too.
+#[test]
+fn other_programs_have_logs_too() {
+    let directory = runs();
+    let path = directory.path();
+    fs::create_dir(path.join("web")).unwrap();
+    fs::write(path.join("web/access.log"), "GET / 200").unwrap();
+    fs::write(path.join("web/error.log"), "").unwrap();
+    assert_eq!(listed(&refreshed(path)), ["a", "b"]);
+    for name in ["access.log", "error.log"] {
+        fs::rename(path.join("web").join(name), path.join("a").join(name)).unwrap();
+    }
+    let all = refreshed(path).list(&RunFilter::default()).unwrap();
+    assert!(all.iter().all(|entry| entry.standing != RunStatus::Unreadable), "{all:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-use polygraph_stats::log::LogError;
+use polygraph_stats::log::{LogError, has_signature};
 use polygraph_stats::{BinSet, LogFile};
 use serde_json::Value;
 
@@ -165,7 +165,8 @@ fn logs_at(path: &Path) -> Result<Vec<PathBuf>, RunError> {
     if path.is_dir() { logs_in(path) } else { Ok(vec![path.to_owned()]) }
 }
 
-/// The logs in a result directory, in the order of their names.
+/// The logs in a result directory, in the order of their names. In a directory without a manifest, which nobody made for a run,
+/// other files called `*.log` are none.
 ///
 /// # Errors
 /// If there are no logs.
@@ -176,6 +177,9 @@ pub fn logs_in(directory: &Path) -> Result<Vec<PathBuf>, RunError> {
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|extension| extension == "log"))
         .collect();
+    if !directory.join(MANIFEST).is_file() {
+        logs.retain(|path| has_signature(path));
+    }
     logs.sort();
     if logs.is_empty() {
         return Err(RunError::NoLogs { path: path() });

@@ -76,6 +76,12 @@ pub enum LogError {
     },
 }
 
+/// Whether a file starts as logs do, of whatever format. Other programs have files called `*.log`, too.
+pub fn has_signature(path: &Path) -> bool {
+    let mut start = [0; SIGNATURE.len()];
+    File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *SIGNATURE
+}
+
 /// Appends records to a log.
 #[derive(Debug)]
 pub struct LogWriter<W> {
