@@ -57,6 +57,8 @@ pub struct OfferedPhase {
     /// Offered hit ratios in percent.
     dhr: Option<f64>,
     bhr: Option<f64>,
+    /// Hit ratio of documents in percent that a cache achieves which keeps everything that it may store.
+    ideal_dhr: Option<f64>,
     /// Mean reply size in bytes.
     rep_size: Option<f64>,
     /// Mean number of requests per closed connection.
@@ -142,6 +144,7 @@ impl OfferedPhase {
             name,
             dhr: figure("req_dhr"),
             bhr: figure("req_bhr"),
+            ideal_dhr: figure("rep_dhr"),
             rep_size: figure("rep_sz_mean"),
             conn_use: figure("conn_use_mean"),
             resp_ms: figure("resp_tm_mean"),
@@ -161,12 +164,15 @@ impl Display for OfferedPreview {
             true => format!(" of one in {:.0} requests", 1.0 / share),
             false => String::new(),
         };
-        writeln!(f, "offered, by simulation{of} with a cache that keeps everything ({requests} requests)")?;
+        writeln!(
+            f,
+            "offered, by simulation{of} with a cache that keeps everything, and its hits ({requests} requests)"
+        )?;
         let width = phases.iter().map(|phase| phase.name.len()).max().unwrap_or(4).max(4);
         writeln!(
             f,
-            "  {:<width$} {:>8} {:>8} {:>13} {:>14} {:>10}",
-            "name", "DHR", "BHR", "reply size", "requests/conn", "response"
+            "  {:<width$} {:>8} {:>8} {:>8} {:>13} {:>14} {:>10}",
+            "name", "DHR", "BHR", "hits", "reply size", "requests/conn", "response"
         )?;
         for phase in phases {
             let cell = |value: Option<f64>, digits: usize, unit: &str| {
@@ -174,10 +180,11 @@ impl Display for OfferedPreview {
             };
             writeln!(
                 f,
-                "  {:<width$} {:>8} {:>8} {:>13} {:>14} {:>10}",
+                "  {:<width$} {:>8} {:>8} {:>8} {:>13} {:>14} {:>10}",
                 phase.name,
                 cell(phase.dhr, 1, "%"),
                 cell(phase.bhr, 1, "%"),
+                cell(phase.ideal_dhr, 1, "%"),
                 cell(phase.rep_size.map(|bytes| bytes / 1024.0), 2, "KB"),
                 cell(phase.conn_use, 1, ""),
                 cell(phase.resp_ms, 0, "ms"),

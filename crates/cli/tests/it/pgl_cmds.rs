@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::sandbox::Sandbox;
+
 fn polygraph(args: &[&str]) -> Output {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads");
     Command::new(env!("CARGO_BIN_EXE_polygraph")).args(args).current_dir(root).output().expect("it starts")
@@ -45,6 +47,30 @@ fn offered(value: &serde_json::Value, phase: &str, figure: &str) -> f64 {
     let phases = value["preview"]["phases"].as_array().unwrap_or_else(|| panic!("{value}"));
     let phase = phases.iter().find(|it| it["name"] == phase).unwrap_or_else(|| panic!("{value}"));
     phase[figure].as_f64().unwrap_or_else(|| panic!("{figure}: {phase}"))
+}
+
+/// What is offered is not what a cache may store.
+#[test]
+fn hits_that_no_cache_can_have_are_offered_and_missed() {
+    let sandbox = Sandbox::new();
+    let workload = |content: &str| {
+        format!(
+            "Content C = {{ size = const(1KB); {content} }};\nServer S = {{ contents = [ C ]; direct_access = contents; \
+             addresses = ['127.0.0.1:9281-9283']; }};\nRobot R = {{ origins = S.addresses; req_rate = 50/sec; recurrence = 50%; \
+             pop_model.pop_distr = popUnif(); interests = [ \"public\" ]; addresses = ['127.0.0.1']; }};\n\
+             Phase P = {{ name = \"meas\"; goal.duration = 1min; }}; schedule(P); use(S, R);"
+        )
+    };
+    let life = "cachable = 80%; obj_life_cycle = { length = const(7day); with_lmt = 100%; expires = [ nmt + const(0sec) ]; };";
+    for (content, is_stored) in [("cachable = 80%;", false), (life, true)] {
+        sandbox.write("w.pg", &workload(content));
+        let done = sandbox.polygraph("check w.pg --json");
+        let value: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+        let figure = |name: &str| offered(&value, "meas", name);
+        assert!(figure("dhr") > 30.0, "{value}");
+        assert_eq!(figure("ideal_dhr") > 30.0, is_stored, "{value}");
+    }
+    assert!(sandbox.polygraph("check w.pg").out.contains("     BHR     hits "));
 }
 
 #[test]

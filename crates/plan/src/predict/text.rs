@@ -60,7 +60,7 @@ impl Prediction {
         }
         writeln!(
             f,
-            "  hit ratio     at most {:.2} % of documents, {:.2} % of bytes (ideal cache)",
+            "  hit ratio     about {:.2} % of documents, {:.2} % of bytes offered",
             load.hit_ratio * 100.0,
             load.byte_hit_ratio * 100.0
         )?;
