@@ -145,6 +145,7 @@ pub fn record_outcome(
             block.latency.last_request_byte_read_us.record(received.as_micros());
             let begun = sent.begun.unwrap_or(now).saturating_sub(started);
             block.latency.first_reply_byte_written_us.record(begun.as_micros());
+            block.basic_marked += u64::from(request.marks.xact.is_some());
         }
         if request.upload.is_some() {
             block.verified.due += 1;

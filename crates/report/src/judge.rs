@@ -35,6 +35,7 @@ mod sample;
 mod sent_again;
 mod stalls;
 mod starved;
+mod surplus;
 mod throttled;
 mod trend;
 mod unanswered;

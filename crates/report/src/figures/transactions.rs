@@ -67,6 +67,12 @@ pub(super) fn classes(t: &mut FigureTable) {
     for (name, what, pick) in VALIDATIONS {
         t.add_class_stats(name, what, pick);
     }
+    t.add_figure(
+        "basic.marked.count",
+        Unit::Count,
+        "basic transactions of servers whose requests carry a robot's X-Xact: requests that the device passed on",
+        |s| Some(s.block.basic_marked as f64),
+    );
     t.add_distribution_alias("proxy_validation.rptm", "proxy_validations.rptm");
     t.add_distribution_alias("proxy_validation.size", "proxy_validations.size");
 }

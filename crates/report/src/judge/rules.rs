@@ -6,7 +6,8 @@ use polygraph_stats::block::SLOW_SETUP;
 
 use super::{
     FindingSeverity, Findings, accepting, blame, contents, explained, foreign, generator, logs, outside,
-    overload, replies, sample, sent_again, stalls, starved, throttled, trend, unanswered, uploads, verified,
+    overload, replies, sample, sent_again, stalls, starved, surplus, throttled, trend, unanswered, uploads,
+    verified,
 };
 use crate::facts::RunFacts;
 use crate::mixed::{MIXED, STARTS_APART_S};
@@ -425,6 +426,17 @@ fn table() -> Vec<Rule> {
         ),
         Warning,
         sent_again::sent_again,
+    );
+    add(
+        surplus::SURPLUS,
+        format!(
+            "more plain GET requests of robots (with `X-Xact`) arrived at servers than robots had transactions other than hits and \
+             uploads, by more than {} and by more than {}: the device sends requests more than once, or fetches copies in the background",
+            percent(blame::ERRORS_MAX),
+            surplus::LEAST
+        ),
+        Warning,
+        surplus::surplus,
     );
     add(
         "trend",

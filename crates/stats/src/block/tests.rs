@@ -169,6 +169,7 @@ pub(crate) fn full() -> Block {
     (block.dns.lookups, block.dns.cache_hits, block.dns.unplanned) = (2, 1, 1);
     block.validations.useful.record(1, 1);
     block.validations.useless.record(1, 1);
+    block.basic_marked = 3;
     block.levels_mut().into_iter().for_each(|level| level.enter(Nanos::ZERO));
     block.unanswered.count(5_000_000_000);
     block.close(1_000_000_000);

@@ -29,6 +29,8 @@ pub enum Deed {
     Gateway,
     /// Passes each request on to the first of these ports of this host at which a server answers.
     Balance([u16; 2]),
+    /// Asks the origin this many times, and passes on the last reply.
+    AskAgain(usize),
     /// Passes requests on, but never answers the first of so many.
     Ignore(u64),
     /// Passes so many requests on, and answers none after them.
@@ -160,6 +162,10 @@ fn serve(
             let before = last.lock().unwrap().replace(reply.clone());
             let made = make(Reply { last: before.map(Box::new), ..reply }, number);
             client.write_all(&made)?;
+        }
+        Deed::AskAgain(times) => {
+            let replies: Vec<Reply> = (0..times).map(|_| fetch(&request)).collect::<Result<_, _>>()?;
+            client.write_all(&replies[times - 1].bytes())?;
         }
         Deed::Rewrite(make) => client.write_all(&fetch(&make(&request))?.bytes())?,
         Deed::Gateway => client.write_all(&fetch_within(&request, SOON).map_or_else(

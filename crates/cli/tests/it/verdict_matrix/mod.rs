@@ -245,6 +245,7 @@ fn rows() -> Vec<Row> {
         setups::workloads(),
         setups::processes(),
         setups::credentials(),
+        setups::altered(),
         setups::foreign(),
         setups::mixed(),
         streams::resets(),

@@ -83,6 +83,28 @@ pub fn credentials() -> Vec<Row> {
     ]
 }
 
+/// Devices that change what they pass on, or how often, and robots that find it out.
+pub fn altered() -> Vec<Row> {
+    let through = |deed: Deed, workload: fn() -> String| {
+        move |sandbox: &Sandbox| {
+            let device = Device::start(deed);
+            run(sandbox, &workload(), &format!("--proxy 127.0.0.1:{}", device.port()))
+        }
+    };
+    let cached = || {
+        let text = workload("", "recurrence = 50%; pop_model.pop_distr = popUnif();", MEASURE);
+        let life =
+            "obj_life_cycle = { length = const(7day); with_lmt = 100%; expires = [ nmt + const(0sec) ]; };";
+        text.replace("cachable = 0%;", &format!("cachable = 80%; {life}"))
+    };
+    vec![Row::new(
+        "a run",
+        "the device sends every request to the servers twice",
+        Want::VALID.warning("surplus"),
+        through(Deed::AskAgain(2), cached),
+    )]
+}
+
 /// Servers outside of the test that fail.
 pub fn foreign() -> Vec<Row> {
     let visiting = |share: u32, deed: Deed, seconds: u32| {

@@ -1,5 +1,6 @@
 //! Runs whose limit was the device.
 
+use polygraph_stats::Class;
 use polygraph_stats::record::settings::ACCOUNTS;
 
 use super::*;
@@ -254,4 +255,21 @@ fn refused_credentials() {
         "FAILED (device)",
         "the device refused them itself, or removed them"
     );
+}
+
+/// What a device sends to servers more often than robots want it.
+#[test]
+fn requests_that_nobody_made_are_told() {
+    let told = |more: u64| {
+        let mut facts = fold(&Run::default().logs()).unwrap();
+        let robots = &facts.client.as_ref().unwrap().total.as_ref().unwrap().block;
+        let others = robots.xacts.entered - robots.class(Class::Hit).size.count();
+        facts.server.as_mut().unwrap().total.as_mut().unwrap().block.basic_marked = others + more;
+        let verdict = judge(&facts);
+        assert_eq!(verdict.outcome, VerdictOutcome::Valid, "{verdict:#?}");
+        verdict.findings.iter().map(|finding| finding.rule).collect::<Vec<_>>()
+    };
+    // Of about 1,600 transactions that were no hits.
+    assert_eq!((told(0), told(30)), (vec![], vec![]));
+    assert_eq!(told(80), ["surplus"]);
 }
