@@ -78,7 +78,8 @@ const SLOW_BENCH: [&str; 4] = ["saturated", "gaps", "stalls", throttled::THROTTL
 const NEARLY_ALL: f64 = 0.9;
 
 /// Rules about failed transactions, for which a device is not responsible if its origin servers are not running.
-const FAILURES: [&str; 5] = ["errors", "error goal", "following", "growing", "unanswered"];
+const FAILURES: [&str; 6] =
+    ["errors", "error goal", "following", "growing", overload::UNFINISHED, "unanswered"];
 
 impl Findings {
     /// Adds a note for readers of the figures, without effect on the outcome.

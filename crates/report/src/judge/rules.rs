@@ -383,6 +383,17 @@ fn table() -> Vec<Rule> {
         Failed,
         unanswered::unanswered,
     );
+    // What was never answered comes before what was answered too late.
+    add(
+        overload::UNFINISHED,
+        format!(
+            "in a primary phase that is too short for `following`, fewer transactions ended than started, by more than {}. FAILED if they \
+             ended as often in its first half as in its second, and servers were not working on those that are missing; else INVALID (test)",
+            percent((overload::OPEN_MAX * 1e3).round() / 1e3)
+        ),
+        Failed,
+        overload::unfinished,
+    );
     add(
         "error goal",
         "the run ended because too many transactions failed (because of faults of the local system: INVALID)"

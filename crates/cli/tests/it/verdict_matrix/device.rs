@@ -31,6 +31,8 @@ pub enum Deed {
     Balance([u16; 2]),
     /// Asks the origin this many times, and passes on the last reply.
     AskAgain(usize),
+    /// Passes on one request after the other, each after this time.
+    Queue(Duration),
     /// Passes requests on, but never answers the first of so many.
     Ignore(u64),
     /// Passes so many requests on, and answers none after them.
@@ -166,6 +168,11 @@ fn serve(
         Deed::AskAgain(times) => {
             let replies: Vec<Reply> = (0..times).map(|_| fetch(&request)).collect::<Result<_, _>>()?;
             client.write_all(&replies[times - 1].bytes())?;
+        }
+        Deed::Queue(takes) => {
+            let _turn = last.lock().unwrap();
+            std::thread::sleep(takes);
+            client.write_all(&fetch(&request)?.bytes())?;
         }
         Deed::Rewrite(make) => client.write_all(&fetch(&make(&request))?.bytes())?,
         Deed::Gateway => client.write_all(&fetch_within(&request, SOON).map_or_else(

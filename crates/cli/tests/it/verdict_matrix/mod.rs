@@ -246,6 +246,7 @@ fn rows() -> Vec<Row> {
         setups::processes(),
         setups::credentials(),
         setups::altered(),
+        setups::short(),
         setups::foreign(),
         setups::mixed(),
         streams::resets(),

@@ -1,5 +1,7 @@
 //! Workloads that ask much of a device, and several processes that were not started to fit each other.
 
+use std::time::Duration;
+
 use rustix::process::Signal;
 
 use crate::sandbox::{Running, Sandbox, free_port};
@@ -103,6 +105,29 @@ pub fn altered() -> Vec<Row> {
         Want::VALID.warning("surplus"),
         through(Deed::AskAgain(2), cached),
     )]
+}
+
+/// Phases that end before it is known whether a device keeps up.
+pub fn short() -> Vec<Row> {
+    vec![
+        Row::new(
+            "a run",
+            "robots offer three times as much as the device answers, for a short time",
+            Want::failed("unfinished", "the device did not sustain the load"),
+            |sandbox| {
+                let device = Device::start(Deed::Queue(Duration::from_millis(20)));
+                let words = SHORT.replace("--goal 2.5s", "--goal 4s");
+                let done = sandbox.polygraph(&format!("run --proxy 127.0.0.1:{} {words}", device.port()));
+                Got::of_run(sandbox, &done)
+            },
+        ),
+        Row::new(
+            "a run",
+            "servers think for most of the time that is measured",
+            Want::invalid("test", "unfinished"),
+            |sandbox| proxied(sandbox, &workload("xact_think = const(2sec);", "", MEASURE)),
+        ),
+    ]
 }
 
 /// Servers outside of the test that fail.

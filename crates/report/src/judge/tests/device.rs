@@ -273,3 +273,28 @@ fn requests_that_nobody_made_are_told() {
     assert_eq!((told(0), told(30)), (vec![], vec![]));
     assert_eq!(told(80), ["surplus"]);
 }
+
+/// A device that answers 55 of 100 requests, or servers that do, in a phase too short to see the level settle.
+#[test]
+fn short_phases_with_few_replies() {
+    let quick = Run { phases: [0.0, 4.0, 0.0], means: [0.01; 2], ..Run::default() };
+    let slow = Run { capacity: 55.0, unanswered: (80, 1), ..quick.clone() };
+    let decided = |logs: &[crate::Log]| {
+        let (word, rule, _) = verdict(logs);
+        (word, rule)
+    };
+    let of = |word: &str, rule| (word.to_owned(), rule);
+    assert_eq!(decided(&[slow.client(), quick.server()]), of("FAILED (device)", "unfinished"));
+    assert_eq!(decided(&slow.logs()), of("INVALID (test)", "unfinished"), "servers have the requests");
+    assert_eq!(decided(&[slow.client()]), of("INVALID (test)", "unfinished"), "nobody knows about servers");
+    let unsent = Run { unanswered: (0, 0), ..slow.clone() };
+    let unsent = [unsent.client(), quick.server()];
+    assert_eq!(decided(&unsent), of("INVALID (test)", "unfinished"), "robots wait for something else");
+    let late = Run { unanswered: (80, 1), means: [2.5; 2], ..quick.clone() };
+    let late = [late.client(), quick.server()];
+    assert_eq!(decided(&late), of("INVALID (test)", "unfinished"), "replies only take long");
+    let fair = Run { capacity: 80.0, ..quick.clone() };
+    assert_eq!(fold(&[fair.client(), quick.server()]).unwrap().verdict.outcome, VerdictOutcome::Valid);
+    let long = Run { phases: [0.0, 30.0, 0.0], ..slow };
+    assert_eq!(decided(&[long.client(), quick.server()]).1, "following");
+}
