@@ -83,6 +83,24 @@ fn ranges_of_content_that_quotes_its_url_are_as_they_have_to_be() {
     assert!(link.asked().iter().any(|ask| ask.field("Range").is_some()));
 }
 
+/// Replies to HEAD announce the length of the object, another one, or none.
+#[test]
+fn the_length_in_a_reply_to_head_is_that_of_the_object() {
+    let catalog = Catalog { seed: Seed(3), contents: vec![Content::plain("c", Distr::Const(1000.0), 0.8)] };
+    for (field, wrong) in [("Content-Length: 1000\r\n", false), ("", false), ("Content-Length: 7\r\n", true)]
+    {
+        let link = TestLink::new(move |ask: &Ask| {
+            let whole = String::from_utf8(reply(ask, "200 OK", field, b"")).unwrap();
+            Answer::Reply(whole.replace("Content-Length: 0\r\n", "").into_bytes(), Nanos::ZERO)
+        });
+        let settings =
+            settings(catalog.clone(), |robot| robot.behavior.methods = Selector::only(Method::Head));
+        let found = errors(&run(&link, settings, 5));
+        assert_eq!(found.iter().any(|(kind, _)| *kind == ErrorKind::HeadLength), wrong, "{field}: {found:?}");
+        assert!(link.asked().iter().all(|ask| ask.head.starts_with("HEAD ")));
+    }
+}
+
 fn files(of: &[(&str, &str)]) -> BodySource {
     let file = |(name, text): &(&str, &str)| File { name: (*name).into(), bytes: text.as_bytes().into() };
     BodySource::Root(Arc::new(Files(of.iter().map(file).collect())))

@@ -167,6 +167,7 @@ impl ErrorKind {
                     | K::BadRange
                     | K::BadInstanceLength
                     | K::TooMuchRange
+                    | K::HeadLength
                     | K::ForeignLink
                     | K::ForeignTag
                     | K::TagValueExpected

@@ -123,6 +123,11 @@ impl DeclaredFraming {
         Ok(self.framing()?.unwrap_or(Framing::UntilClose))
     }
 
+    /// The value of `Content-Length`.
+    pub fn length(&self) -> Option<u64> {
+        self.length
+    }
+
     /// True if there is a length that the chunks override (RFC 9112, section 6.3).
     pub fn is_length_ignored(&self) -> bool {
         self.chunked && self.length.is_some()

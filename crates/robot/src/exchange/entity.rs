@@ -169,6 +169,19 @@ impl<'a> Entity<'a> {
         self.size.unwrap_or(MAX_BODY as u64)
     }
 
+    /// The violation in the length that a reply to HEAD announces. It may announce none (RFC 9110, section 8.6), and only the server
+    /// knows the length of a compressed object.
+    fn head_length(&self, meta: &ReplyMeta) -> Option<Violation> {
+        let told = meta.length_of_get.filter(|_| self.size.is_some() && meta.is_marked())?;
+        if self.request.foreign.is_some() || meta.status != 200 || meta.coding != Coding::Identity {
+            return None;
+        }
+        let size = self.expected().len();
+        let violation =
+            || Violation::new(ErrorKind::HeadLength, format!("Content-Length: {told} instead of {size}"));
+        (told != size).then(|| violation().expected(format!("{size} bytes"), format!("{told} bytes")))
+    }
+
     /// Whether the object is real content: bytes that differ then do not show where they come from.
     fn is_real(&self) -> bool {
         let source = self.catalog().content(self.request.oid.kind).map(|content| &content.source);
@@ -471,6 +484,7 @@ impl ContentSink for Entity<'_> {
             return;
         }
         if self.request.method == Method::Head {
+            self.problem = self.head_length(meta);
             return;
         }
         let may_be_anything = self.settings.tolerance.foreign_replies && !meta.is_marked();

@@ -109,6 +109,8 @@ pub struct ReplyMeta {
     pub body_bytes: u64,
     /// Announced length of the content in bytes.
     pub length: Option<u64>,
+    /// `Content-Length` of a reply to HEAD: the length that the content would have.
+    pub length_of_get: Option<u64>,
     /// `Date`, in seconds since 1970.
     pub date: Option<i64>,
     /// `Last-Modified`, in seconds since 1970.
@@ -456,6 +458,7 @@ fn read_meta(
     if connection.declared.is_length_ignored() {
         meta.rare_mut().length_ignored = true;
     }
+    meta.length_of_get = connection.declared.length().filter(|_| to_head);
     let framing = connection.declared.reply_framing(reply.status, to_head);
     framing.map_err(|error| violations::unframed(error, reply.headers))
 }

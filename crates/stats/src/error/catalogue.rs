@@ -346,6 +346,8 @@ catalogue! {
         "A server accepts connections more slowly than they arrive, and the queue of its listening socket is short: whoever connects tries again after a second. Raise the limit (sysctl net.core.somaxconn), or use more loops or processes for servers (--loops, --workers). Over HTTP/3, a server refuses connections while 4000 handshakes are under way at its socket."
     "c" 252 CredentialsRefused "credentials_refused" Server Noted Access "401 to credentials that prove no user"
         "The server does not know the user, or with another password; the examples name it. A robot spoiled its password on purpose (`auth_error`), client and server have different `credentials`, or the device altered the field Authorization."
+    "c" 253 HeadLength "head_length" Client Noted Message "Content-Length of a reply to HEAD is not that of the object"
+        "The reply to HEAD announces another length than the object has, so clients that ask for it before they fetch the object are misled (RFC 9110, section 8.6)."
     "s" 0 System "system" Both Fails Bench "other operating system error"
         "The examples name the error."
     "s" 24 NoDescriptor "no_descriptor" Both Fails Bench "too many open files"

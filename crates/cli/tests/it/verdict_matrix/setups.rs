@@ -99,12 +99,30 @@ pub fn altered() -> Vec<Row> {
             "obj_life_cycle = { length = const(7day); with_lmt = 100%; expires = [ nmt + const(0sec) ]; };";
         text.replace("cachable = 0%;", &format!("cachable = 80%; {life}"))
     };
-    vec![Row::new(
-        "a run",
-        "the device sends every request to the servers twice",
-        Want::VALID.warning("surplus"),
-        through(Deed::AskAgain(2), cached),
-    )]
+    let heads = || workload("", "req_methods = [ \"HEAD\": 20%, \"GET\" ];", MEASURE);
+    vec![
+        Row::new(
+            "a run",
+            "the device sends every request to the servers twice",
+            Want::VALID.warning("surplus"),
+            through(Deed::AskAgain(2), cached),
+        ),
+        Row::new("a run", "robots send HEAD requests", Want::VALID, move |sandbox| {
+            proxied(sandbox, &heads())
+        }),
+        Row::new(
+            "a run",
+            "the device announces another length in replies to HEAD",
+            Want::failed("correctness", "the device sent broken messages"),
+            through(
+                Deed::Relay(|reply, _| match reply.body.is_empty() {
+                    true => reply.with("Content-Length", Some("7777777")).bytes(),
+                    false => reply.bytes(),
+                }),
+                heads,
+            ),
+        ),
+    ]
 }
 
 /// Phases that end before it is known whether a device keeps up.

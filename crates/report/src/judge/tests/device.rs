@@ -274,6 +274,12 @@ fn requests_that_nobody_made_are_told() {
     assert_eq!(told(80), ["surplus"]);
 }
 
+#[test]
+fn lengths_that_replies_to_head_misstate_are_wrong() {
+    let run = Run { error: Some((50, ErrorKind::HeadLength)), ..Run::default() };
+    check(&run, VerdictOutcome::Failed, &["correctness"]);
+}
+
 /// A device that answers 55 of 100 requests, or servers that do, in a phase too short to see the level settle.
 #[test]
 fn short_phases_with_few_replies() {
