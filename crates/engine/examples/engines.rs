@@ -17,7 +17,7 @@ use polygraph_engine::{
 use polygraph_link::{Nanos, SECOND};
 use polygraph_origin::{OriginConfig, ServerProfile, ServerSpec};
 use polygraph_plan::{Goal, Phase, Schedule};
-use polygraph_robot::{Field, Load, Profile, Rules, Verify};
+use polygraph_robot::{Field, Load, Profile, Rules, ToldFreshness, Verify};
 use polygraph_stats::{DumpPlan, Header, Record, Side};
 use polygraph_traffic::{Behavior, Catalog, ContentKind, Distr, IdSource, Seed, Selector};
 
@@ -154,6 +154,7 @@ fn setup(case: &Case, engine: Engine, seconds: f64, reserved: ReservedAddress) -
         verify: Verify::Bytes,
         share_worlds: false,
         redirects: false,
+        freshness: ToldFreshness::Classic,
         substitutes: Vec::new(),
     };
     let config = OriginConfig {

@@ -175,6 +175,7 @@ mod tests {
             verify: polygraph_robot::Verify::Full,
             share_worlds: false,
             redirects: false,
+            freshness: polygraph_robot::ToldFreshness::LifeCycle,
             substitutes: Vec::new(),
         };
         let few = origins(&Selector::even((0..105).collect()), &field, 0.04);

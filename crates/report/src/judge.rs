@@ -25,6 +25,7 @@ mod chance;
 mod contents;
 mod explained;
 mod foreign;
+mod freshness;
 mod generator;
 mod logs;
 mod outside;

@@ -19,7 +19,7 @@ use crate::RobotGroup;
 use crate::load::pace::Pace;
 use crate::request::generator::{Factors, RequestGenerator};
 use crate::request::{Cause, Request};
-use crate::settings::{Field, Load, Profile, Rules, Server, Session, Settings, Verify};
+use crate::settings::{Field, Load, Profile, Rules, Server, Session, Settings, ToldFreshness, Verify};
 use crate::testing::{Answer, Ask, TestLink, object, with_life};
 
 /// Pages of 20 kB with four images each; nothing is asked for again.
@@ -53,6 +53,7 @@ pub(crate) fn settings(catalog: Catalog, change: impl FnOnce(&mut Profile)) -> S
         verify: Verify::Full,
         share_worlds: true,
         redirects: true,
+        freshness: ToldFreshness::LifeCycle,
         substitutes: Vec::new(),
     };
     let mut profile = Profile::plain("R", 1, Load::Open { rate: 10.0 }, Behavior::default());

@@ -56,5 +56,5 @@ mod testing;
 
 pub use group::RobotGroup;
 pub use load::pace::{Pace, Ramp};
-pub use settings::{Field, Load, Profile, Rules, Server, Settings, Tolerance, Verify};
+pub use settings::{Field, Load, Profile, Rules, Server, Settings, ToldFreshness, Tolerance, Verify};
 pub use share::RobotShare;

@@ -123,8 +123,21 @@ pub struct Field {
     pub share_worlds: bool,
     /// Whether servers answer with redirects. If they do not, a redirect is not theirs, whatever marks it carries.
     pub redirects: bool,
+    /// What servers say of the freshness of objects.
+    pub freshness: ToldFreshness,
     /// Groups of addresses that may replace each other.
     pub substitutes: Vec<Vec<SocketAddr>>,
+}
+
+/// What the replies of servers say of the freshness of objects that may be stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ToldFreshness {
+    /// The workload configures fields about it, so robots cannot know.
+    Configured,
+    /// `Expires` as the life cycle wants it.
+    LifeCycle,
+    /// The same, and a `max-age` of a year for objects without a life cycle (generation 1.x).
+    Classic,
 }
 
 impl Field {

@@ -206,6 +206,7 @@ fn settings(recurrence: f64, think: Option<Distr>) -> Settings {
         verify: Verify::Full,
         share_worlds: true,
         redirects: false,
+        freshness: polygraph_robot::ToldFreshness::LifeCycle,
         substitutes: Vec::new(),
     };
     let behavior = Behavior { recurrence, ..Behavior::default() };

@@ -12,7 +12,7 @@ use polygraph_origin::ServerProfile;
 use polygraph_plan::accounts::Accounts;
 use polygraph_plan::{BenchNeeds, Endpoint, Goal, Schedule, ServerGroup, Test, TestShare};
 use polygraph_report::Scope;
-use polygraph_robot::{Field, Load, Profile, Rules, Verify};
+use polygraph_robot::{Field, Load, Profile, Rules, ToldFreshness, Verify};
 use polygraph_stats::{DumpPlan, Interval, Record, Side};
 use polygraph_traffic::{Behavior, Catalog, ContentKind, Distr, Seed, Selector};
 
@@ -143,6 +143,7 @@ fn test(seconds: f64, requests: Distr) -> Test {
             verify: Verify::Bytes,
             share_worlds: false,
             redirects: false,
+            freshness: ToldFreshness::Classic,
             substitutes: Vec::new(),
         }),
         servers: vec![ServerGroup { farm, sites: vec![Endpoint { listen, names: Vec::new() }] }],

@@ -25,6 +25,14 @@ pub enum HeaderChoice {
     Group(Vec<HeaderRule>),
 }
 
+/// Whether a message may carry a field with this name.
+pub fn may_draw(rules: &[HeaderRule], wanted: &str) -> bool {
+    rules.iter().any(|rule| match &rule.what {
+        HeaderChoice::One { name, .. } => name.eq_ignore_ascii_case(wanted),
+        HeaderChoice::Group(rules) => may_draw(rules, wanted),
+    })
+}
+
 /// Draws the fields of a message and hands each to `add`.
 pub fn draw_headers<'a>(
     rules: &'a [HeaderRule],

@@ -9,7 +9,7 @@ use polygraph_pgl::compile;
 use polygraph_pgl::render::Style;
 use polygraph_plan::accounts::Accounts;
 use polygraph_plan::{BenchNeeds, Endpoint, Schedule, ServerGroup, Test, TestShare, lower, plain_tls};
-use polygraph_robot::{Field, Load, Profile, Rules, Server, Verify};
+use polygraph_robot::{Field, Load, Profile, Rules, Server, ToldFreshness, Verify};
 use polygraph_runner::Failure;
 use polygraph_runner::environment::{Machine, WorkloadLoader};
 use polygraph_stats::HttpVersion;
@@ -188,6 +188,7 @@ fn field(global_seed: u64, sizes: Option<Distr>) -> Field {
         verify: Verify::Full,
         share_worlds: false,
         redirects: false,
+        freshness: ToldFreshness::Classic,
         substitutes: Vec::new(),
     }
 }

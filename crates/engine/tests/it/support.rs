@@ -164,6 +164,10 @@ impl Bench {
             verify: Verify::Full,
             share_worlds: false,
             redirects: true,
+            freshness: match self.marks_cachable {
+                Some(_) => polygraph_robot::ToldFreshness::Classic,
+                None => polygraph_robot::ToldFreshness::LifeCycle,
+            },
             substitutes: Vec::new(),
         };
         let config = OriginConfig {

@@ -203,6 +203,7 @@ pub fn lower(
         Rules::V4_9 => 0.0,
     };
     let page_delay = servers::mean_think(&servers);
+    let freshness = servers::told_freshness(&servers, &catalog);
     let (visible, direct) = visible.finish();
     let field = Field {
         servers: visible,
@@ -215,6 +216,7 @@ pub fn lower(
         verify: Verify::Full,
         share_worlds: servers.iter().any(|servers| servers.farm.redirects.is_some()),
         redirects: servers.iter().any(|servers| servers.farm.redirects.is_some()),
+        freshness,
         substitutes: workload
             .substitutes
             .iter()

@@ -6,8 +6,10 @@ use polygraph_link::nanos;
 use polygraph_origin::settings::{Cookies, Redirects, ServerProfile};
 use polygraph_pgl::Workload;
 use polygraph_pgl::types::{Agent, Server};
+use polygraph_robot::ToldFreshness;
 use polygraph_stats::HttpVersion;
-use polygraph_traffic::{Distr, Seed, Selector};
+use polygraph_traffic::headers::{HeaderRule, may_draw};
+use polygraph_traffic::{Catalog, Distr, Seed, Selector};
 use polygraph_wire::auth::access::{Access, Scheme};
 
 use super::contents::{kinds, popularity};
@@ -77,6 +79,19 @@ fn farm(server: &Server, accounts: &Accounts, found: &mut Lowering<'_>) -> Serve
         headers: headers(&server.agent.http_headers),
         custom_scope: custom_scope(&server.agent),
         tls: Selector::default(),
+    }
+}
+
+/// What robots know of the freshness that these servers give objects: nothing, if the workload configures a field that says it.
+pub(super) fn told_freshness(servers: &[ServerGroup], catalog: &Catalog) -> ToldFreshness {
+    let of_servers = servers.iter().map(|servers| &servers.farm.headers);
+    let of_contents = catalog.contents.iter().map(|content| &content.headers);
+    let is_configured = |rules: &Vec<HeaderRule>| {
+        ["Expires", "Cache-Control", "Date"].into_iter().any(|name| may_draw(rules, name))
+    };
+    match of_servers.chain(of_contents).any(is_configured) {
+        true => ToldFreshness::Configured,
+        false => ToldFreshness::LifeCycle,
     }
 }
 

@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 use polygraph_stats::block::SLOW_SETUP;
 
 use super::{
-    FindingSeverity, Findings, accepting, blame, contents, explained, foreign, generator, logs, outside,
-    overload, replies, sample, sent_again, stalls, starved, surplus, throttled, trend, unanswered, uploads,
-    verified,
+    FindingSeverity, Findings, accepting, blame, contents, explained, foreign, freshness, generator, logs,
+    outside, overload, replies, sample, sent_again, stalls, starved, surplus, throttled, trend, unanswered,
+    uploads, verified,
 };
 use crate::facts::RunFacts;
 use crate::mixed::{MIXED, STARTS_APART_S};
@@ -416,6 +416,16 @@ fn table() -> Vec<Rule> {
         ),
         Invalid,
         starved::starved,
+    );
+    add(
+        freshness::FRESHNESS,
+        format!(
+            "in the primary phase, the device changed `Expires` or the `max-age` of more than {} of the replies that servers made for the \
+             request and that may be stored (`c254`)",
+            percent(replies::WRONG_MAX)
+        ),
+        Warning,
+        freshness::freshness,
     );
     add(
         "connecting",

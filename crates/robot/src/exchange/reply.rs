@@ -117,6 +117,8 @@ pub struct ReplyMeta {
     pub last_modified: Option<i64>,
     /// `Expires`, in seconds since 1970.
     pub expires: Option<i64>,
+    /// `s-maxage` or `max-age` of `Cache-Control` in seconds, whichever comes last.
+    pub max_age: Option<u64>,
     /// `Age` in seconds.
     pub age: Option<u64>,
     /// The content coding.
@@ -497,7 +499,10 @@ fn read_field(meta: &mut ReplyMeta, connection: &mut ConnectionFields, header: &
         }
         13 if is("Last-Modified") => meta.last_modified = time(),
         13 if is("Cache-Control") => {
-            meta.may_be_stored &= !head::items(value).any(forbids_storing);
+            for directive in head::items(value) {
+                meta.may_be_stored &= !forbids_storing(directive);
+                meta.max_age = lifetime_in(directive).or(meta.max_age);
+            }
         }
         13 if is("Content-Range") => {
             let range = ContentRange::parse(value);
@@ -531,6 +536,14 @@ fn read_date(value: &[u8]) -> Option<i64> {
 fn forbids_storing(directive: &[u8]) -> bool {
     let words: [&[u8]; 3] = [b"no-cache", b"private", b"no-store"];
     words.iter().any(|word| directive.eq_ignore_ascii_case(word))
+}
+
+/// The lifetime in seconds that a directive of `Cache-Control` gives copies in shared caches; `None` if it is about something else.
+fn lifetime_in(directive: &[u8]) -> Option<u64> {
+    let at = directive.iter().position(|&b| b == b'=')?;
+    let (name, value) = (&directive[..at], &directive[at + 1..]);
+    let is = |word: &[u8]| name.eq_ignore_ascii_case(word);
+    (is(b"max-age") || is(b"s-maxage")).then(|| body::parse_decimal(value))?
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use polygraph_traffic::life::Times;
 
 use crate::exchange::reply::ReplyMeta;
 use crate::request::Request;
+use crate::settings::ToldFreshness;
 use crate::violation::Violation;
 
 /// Tolerance in seconds: HTTP dates are whole seconds, and forwarding a reply takes time.
@@ -13,6 +14,11 @@ const EXPIRY_TOLERANCE_S: i64 = 2;
 /// Time in seconds for which modified objects may still count as fresh, because HTTP dates and the known times of
 /// requests are whole seconds.
 const MODIFICATION_TOLERANCE_S: i64 = 2;
+
+/// The lifetime that servers of generation 1.x give objects without a life cycle, in seconds.
+const CLASSIC_MAX_AGE: u64 = 31_536_000;
+/// The end of the year 9999, in seconds since 1970: HTTP has no later dates.
+const LAST_DATE: i64 = 253_402_300_799;
 
 pub(crate) fn http_time(seconds: i64) -> String {
     polygraph_wire::date::format(u64::try_from(seconds).unwrap_or(0))
@@ -68,6 +74,43 @@ pub(crate) fn of_copy(
     }
 }
 
+/// What a reply says of the freshness of an object that may be stored, if it is not what the server sent at the time of its `Date`.
+/// `times_at` returns the times of the object at a given time, if it has any.
+pub(crate) fn changed(
+    told: ToldFreshness,
+    reply: &ReplyMeta,
+    times_at: impl Fn(i64) -> Option<Times>,
+) -> Option<Violation> {
+    let made = reply.date.filter(|_| told != ToldFreshness::Configured)?;
+    let expected = |moment| {
+        let times = times_at(moment);
+        let is_classic = told == ToldFreshness::Classic && times.is_none();
+        (times.and_then(|times| times.expires), is_classic.then_some(CLASSIC_MAX_AGE))
+    };
+    let same = |(expires, max_age): (Option<i64>, Option<u64>)| {
+        max_age == reply.max_age
+            && match (expires, reply.expires) {
+                (Some(sent), Some(seen)) => sent.max(0).abs_diff(seen) <= EXPIRY_TOLERANCE_S as u64,
+                (sent, seen) => sent.is_none() && seen.is_none(),
+            }
+    };
+    // The object may have been modified within the second of `Date`.
+    let sent = expected(made);
+    let is_writable = sent.0.is_none_or(|expires| expires < LAST_DATE);
+    if !is_writable || same(sent) || [made - 1, made + 1].into_iter().any(|moment| same(expected(moment))) {
+        return None;
+    }
+    let text = |(expires, max_age): (Option<i64>, Option<u64>)| {
+        let expires =
+            expires.map_or_else(|| "no Expires".to_owned(), |at| format!("Expires: {}", http_time(at)));
+        let max_age = max_age.map_or_else(String::new, |age| format!(", max-age={age}"));
+        format!("{expires}{max_age}")
+    };
+    let seen = (reply.expires, reply.max_age);
+    let detail = format!("{} of a reply with Date: {}", text(seen), http_time(made));
+    Some(Violation::new(ErrorKind::FreshnessChanged, detail).expected(text(sent), text(seen)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,5 +152,39 @@ mod tests {
     #[test]
     fn what_does_not_change_has_no_age() {
         assert!(of_copy(&ReplyMeta { date: Some(0), ..ReplyMeta::default() }, NOW, |_| None).is_none());
+    }
+
+    #[test]
+    fn lifetimes_that_servers_did_not_send_are_changed() {
+        use ToldFreshness::{Classic, Configured, LifeCycle};
+        // Modified every three seconds, the last time at `NOW`; expires with the next modification.
+        let lives = |moment: i64| {
+            let lmt = moment - (moment - NOW).rem_euclid(3);
+            Some(Times { lmt, nmt: lmt + 3, shows_lmt: true, expires: Some(lmt + 3) })
+        };
+        let reply = |expires, max_age| ReplyMeta {
+            status: 200,
+            date: Some(NOW),
+            expires,
+            max_age,
+            ..ReplyMeta::default()
+        };
+        let kind = |told, reply: &ReplyMeta| changed(told, reply, lives).map(|violation| violation.kind);
+        let found = Some(ErrorKind::FreshnessChanged);
+        assert_eq!(kind(LifeCycle, &reply(Some(NOW + 3), None)), None);
+        assert_eq!(kind(LifeCycle, &reply(Some(NOW), None)), None, "made in the second before");
+        for (expires, max_age) in [(Some(NOW + 60), None), (None, None), (Some(NOW + 3), Some(60))] {
+            assert_eq!(kind(LifeCycle, &reply(expires, max_age)), found, "{expires:?} {max_age:?}");
+            assert_eq!(kind(Classic, &reply(expires, max_age)), found, "{expires:?} {max_age:?}");
+            assert_eq!(kind(Configured, &reply(expires, max_age)), None);
+        }
+        assert_eq!(kind(LifeCycle, &ReplyMeta { date: None, ..reply(None, None) }), None);
+        let still = |told, reply: &ReplyMeta| changed(told, reply, |_| None).map(|violation| violation.kind);
+        assert_eq!(still(LifeCycle, &reply(None, None)), None);
+        assert_eq!(still(LifeCycle, &reply(Some(NOW + 60), None)), found);
+        assert_eq!(still(Classic, &reply(None, Some(CLASSIC_MAX_AGE))), None);
+        assert_eq!(still(Classic, &reply(None, None)), found);
+        let never = |_| Some(Times { lmt: 0, nmt: i64::MAX, shows_lmt: false, expires: Some(i64::MAX) });
+        assert!(changed(LifeCycle, &reply(Some(NOW), None), never).is_none(), "HTTP has no such date");
     }
 }

@@ -6,7 +6,7 @@ use polygraph_traffic::RequestKind;
 use polygraph_wire::markup::MarkupError;
 
 use super::freshness::{self, http_time};
-use super::{Known, is_foreign, is_second_hand, response_time, sent_at};
+use super::{Known, is_first_hand, is_foreign, is_second_hand, response_time, sent_at};
 use crate::exchange::Completed;
 use crate::exchange::reply::ReplyMeta;
 use crate::request::{Cause, Request};
@@ -70,6 +70,11 @@ pub(super) fn violations(
         found.extend(wrong_date(known, completed));
     }
     found.extend(outdated(known, request, completed, second_hand));
+    let catalog = &settings.field.catalog;
+    if class == Class::Miss && is_first_hand(request, reply) && catalog.cachable(&request.oid) {
+        let times_at = |moment| catalog.times(&request.oid, moment);
+        found.extend(freshness::changed(settings.field.freshness, reply, times_at));
+    }
     found
 }
 

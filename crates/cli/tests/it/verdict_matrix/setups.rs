@@ -122,6 +122,27 @@ pub fn altered() -> Vec<Row> {
                 heads,
             ),
         ),
+        Row::new(
+            "a run",
+            "the device replaces `Expires`",
+            Want::VALID.warning("freshness"),
+            through(
+                Deed::Relay(|reply, _| reply.with("Expires", Some("Fri, 01 Jan 2100 00:00:00 GMT")).bytes()),
+                cached,
+            ),
+        ),
+        Row::new(
+            "a run",
+            "the device adds `max-age` to `Cache-Control`",
+            Want::VALID.warning("freshness"),
+            through(
+                Deed::Relay(|reply, _| match reply.head.contains("Cache-Control: public") {
+                    true => reply.with("Cache-Control", Some("public, max-age=86400")).bytes(),
+                    false => reply.bytes(),
+                }),
+                cached,
+            ),
+        ),
     ]
 }
 

@@ -1,6 +1,7 @@
 //! Settings of servers, and how robots see them: by name, by address, through a device.
 
 use polygraph_origin::settings::{Cookies, Redirects};
+use polygraph_robot::ToldFreshness;
 
 use super::*;
 
@@ -161,6 +162,17 @@ fn servers_that_redirect_are_told_about_objects() {
     let redirects = "S.pop_model.pop_distr = popUnif(); S.rep_types = [ \"302 Found\": 10%, \"Basic\" ];";
     assert!(!adopted("").field.share_worlds);
     assert!(adopted(redirects).field.share_worlds);
+}
+
+#[test]
+fn robots_do_not_know_the_freshness_of_configured_fields() {
+    let told = |more: &str| adopted(more).field.freshness;
+    assert_eq!(told("C.mime_headers = [ 'X-A: v' ];"), ToldFreshness::LifeCycle);
+    for more in
+        ["C.mime_headers = [ 'expires: 0' ];", "S.http_headers = [ [ 'Cache-Control: max-age=9' ]: 10% ];"]
+    {
+        assert_eq!(told(more), ToldFreshness::Configured, "{more}");
+    }
 }
 
 #[test]

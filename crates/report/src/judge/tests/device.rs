@@ -275,6 +275,12 @@ fn requests_that_nobody_made_are_told() {
 }
 
 #[test]
+fn freshness_that_the_device_changed_is_told() {
+    let changed = Run { error: Some((50, ErrorKind::FreshnessChanged)), ..Run::default() };
+    check(&changed, VerdictOutcome::Valid, &["(freshness)"]);
+}
+
+#[test]
 fn lengths_that_replies_to_head_misstate_are_wrong() {
     let run = Run { error: Some((50, ErrorKind::HeadLength)), ..Run::default() };
     check(&run, VerdictOutcome::Failed, &["correctness"]);
