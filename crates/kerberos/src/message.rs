@@ -266,6 +266,7 @@ impl Encrypted {
 /// The fields of a ticket that everybody can read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TicketFrame {
+    pub(crate) realm: String,
     pub(crate) service: Principal,
     pub(crate) secret: Encrypted,
 }
@@ -275,9 +276,9 @@ impl TicketFrame {
     pub(crate) fn read(bytes: &[u8]) -> Option<TicketFrame> {
         let mut fields = message(bytes, number::TICKET)?;
         fields.number_field(0).filter(|version| *version == VERSION)?;
-        fields.field(1, tag::TEXT)?;
+        let realm = String::from_utf8_lossy(fields.field(1, tag::TEXT)?).into_owned();
         let service = Principal::read(fields.field(2, tag::SEQUENCE)?)?;
-        Some(TicketFrame { service, secret: Encrypted::read(fields.field(3, tag::SEQUENCE)?)? })
+        Some(TicketFrame { realm, service, secret: Encrypted::read(fields.field(3, tag::SEQUENCE)?)? })
     }
 }
 

@@ -27,14 +27,17 @@ pub struct ServiceKey {
 }
 
 /// Why a token is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     /// It is no token of Kerberos.
     #[error("the token is malformed")]
     Malformed,
-    /// No key opens the ticket.
-    #[error("no key of the service opens the ticket")]
+    /// The key that the ticket names does not open it.
+    #[error("the key of the service does not open the ticket")]
     Key,
+    /// There is no key of the name, version and type that the ticket names, and no other key opens it.
+    #[error("there is no key of {0}")]
+    NoKey(String),
     /// The authenticator is not that of the owner of the ticket.
     #[error("the ticket belongs to somebody else")]
     Owner,
@@ -167,7 +170,20 @@ fn open_ticket(ticket: &TicketFrame, keys: &[ServiceKey]) -> Result<TicketPart, 
             Err(_) => {}
         }
     }
-    Err(TokenError::Key)
+    let (name, Encrypted { kind, version, .. }) =
+        (format!("{}@{}", ticket.service, ticket.realm), &ticket.secret);
+    let is_named = |key: &ServiceKey| {
+        key.name == name
+            && *kind == i64::from(key.key.kind().number())
+            && version.is_none_or(|version| version == i64::from(key.version))
+    };
+    match keys.iter().any(is_named) {
+        true => Err(TokenError::Key),
+        false => {
+            let version = version.map_or_else(String::new, |version| format!(", version {version}"));
+            Err(TokenError::NoKey(format!("{name}{version}, encryption type {kind}")))
+        }
+    }
 }
 
 /// The reply that shows that the service could read the request (AP-REP).
@@ -252,6 +268,9 @@ mod tests {
         let known = Known { client: Principal::user("joe"), reply: None };
         assert_eq!(checked(&token, 1, NOW + 9), Ok(known));
         assert_eq!(checked(&token, 2, NOW + 9), Err(TokenError::Key));
+        let other = [ServiceKey { name: "HTTP/b.tst@R".to_owned(), ..service_key(2) }];
+        let named = TokenError::NoKey("HTTP/a.tst@R, encryption type 18".to_owned());
+        assert_eq!(check(&token, &other, [4; 16], Moment::of_millis(NOW * 1000, 0)), Err(named));
         assert_eq!(checked(&token, 1, NOW + 306), Err(TokenError::Clock));
         assert_eq!(checked(&token, 1, NOW + 4000), Err(TokenError::Expired));
         assert_eq!(checked(&token, 1, NOW - 301), Err(TokenError::Expired));

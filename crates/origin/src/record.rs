@@ -8,6 +8,7 @@ use polygraph_multiplex::{Fault, FaultKind};
 use polygraph_stats::evidence::fact;
 use polygraph_stats::{Class, ErrorKind, Evidence, Finished, HttpVersion, Recorder, Xact};
 use polygraph_traffic::{Method, Oid};
+use polygraph_wire::auth::access::Refused;
 
 use crate::object_lookup::RequestedObject;
 use crate::request::{Request, RequestFault};
@@ -193,8 +194,10 @@ fn note(recorder: &Recorder, config: &OriginConfig, request: &Request, sent: &Se
     if request.requested == RequestedObject::UnknownEmbedded {
         note(ErrorKind::UnknownEmbedded, &sample);
     }
-    if let Some(account) = request.denial.as_ref().and_then(|denial| denial.refused.as_ref()) {
-        note(ErrorKind::CredentialsRefused, &|| account.clone());
+    match request.denial.as_ref().and_then(|denial| denial.refused.as_ref()) {
+        Some(Refused::Credentials(account)) => note(ErrorKind::CredentialsRefused, &|| account.clone()),
+        Some(Refused::Ticket(key)) => note(ErrorKind::TicketKey, &|| format!("no key of {key}")),
+        None => {}
     }
     if sent.status == 406 {
         let accepted = request.accept_encoding.as_deref().unwrap_or_default();

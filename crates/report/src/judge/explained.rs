@@ -48,6 +48,15 @@ pub(super) fn explained(facts: &RunFacts, scope: &Scope, phases: &str) -> Option
             );
             Some((Test, why))
         }
+        // Robots have tickets for a key that the servers do not have, whatever is between them.
+        ErrorKind::KerberosRefused => {
+            let unopened = |block: &Block| block.errors[ErrorKind::TicketKey] as f64;
+            let unopened = seen_by_servers(facts, kind, unopened)?;
+            let why = format!(
+                ": the servers' `keytab` lacks the key of {unopened:.0} tickets that robots showed: make the keytab anew"
+            );
+            Some((Test, why))
+        }
         kind if CERTIFICATES.contains(&kind) => {
             let refused = seen_by_servers(facts, kind, |block| error_count(block, ErrorKind::TlsRefused))?;
             let why = format!(

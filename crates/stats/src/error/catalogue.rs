@@ -350,6 +350,8 @@ catalogue! {
         "The reply to HEAD announces another length than the object has, so clients that ask for it before they fetch the object are misled (RFC 9110, section 8.6)."
     "c" 254 FreshnessChanged "freshness_changed" Client Noted Message "freshness of a reply is not what the server sent"
         "`Expires`, or `max-age` of `Cache-Control`, of a reply that the server made for the request are not those of the life cycle of the object: the device changed them, so caches keep the copy for another time. If that is wanted, as in front of a site of one's own, hits gained so are no merit of the cache."
+    "c" 255 TicketKey "ticket_key" Server Noted Bench "Kerberos: no key for a ticket in the keytab"
+        "The `keytab` of the Server lacks the key that the ticket names (service, version and type are in the examples). Make the keytab anew after every change of the key: `ktadd` itself changes it."
     "s" 0 System "system" Both Fails Bench "other operating system error"
         "The examples name the error."
     "s" 24 NoDescriptor "no_descriptor" Both Fails Bench "too many open files"

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use base64::prelude::{BASE64_STANDARD, Engine};
 use md5::{Digest as _, Md5};
 use polygraph_kerberos::Moment;
-use polygraph_kerberos::service::{self, ServiceKey};
+use polygraph_kerberos::service::{self, ServiceKey, TokenError};
 use serde::{Deserialize, Serialize};
 
 use super::challenge::{Challenge, challenges};
@@ -108,9 +108,17 @@ pub struct AccessRequest<'a> {
 pub struct AccessDenied {
     /// The values of `WWW-Authenticate` or `Proxy-Authenticate` for the reply.
     pub challenges: Vec<Vec<u8>>,
-    /// The request had credentials that prove nothing, neither the first message of a handshake nor those for an old challenge: their scheme and
-    /// user, as far as they can be read.
-    pub refused: Option<String>,
+    /// The request had credentials that prove nothing, neither the first message of a handshake nor those for an old challenge.
+    pub refused: Option<Refused>,
+}
+
+/// Credentials that prove nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// Their scheme and user, as far as they can be read.
+    Credentials(String),
+    /// A ticket whose key is not among the [keys](Access::keys): what the ticket says about it.
+    Ticket(String),
 }
 
 impl Access {
@@ -148,6 +156,7 @@ impl Access {
         });
         // A digest that is right but old leads to a challenge that says so.
         let mut stale = false;
+        let mut unopened = None;
         match chosen {
             Some((Scheme::Basic, answer)) => {
                 let known = |(user, password)| self.users.get(&user) == Some(&password);
@@ -171,15 +180,17 @@ impl Access {
                             refused: None,
                         });
                     }
+                    Step::NoKey(of) => unopened = Some(Refused::Ticket(of)),
                     Step::Refused => {}
                 }
             }
             None => {}
         }
         *connection = ConnectionAccess::Unknown;
+        let credentials = || (field.is_some() && !stale).then(|| Refused::Credentials(account_in(answer)));
         Err(AccessDenied {
             challenges: self.schemes.iter().map(|scheme| self.challenge(*scheme, stale, request)).collect(),
-            refused: (field.is_some() && !stale).then(|| account_in(answer)),
+            refused: unopened.or_else(credentials),
         })
     }
 
@@ -290,6 +301,7 @@ impl Access {
         let random = hash(&[&request.secret.to_be_bytes(), &request.unix_ms.to_be_bytes(), token]);
         match service::check(token, &self.keys, random, Moment::of_millis(request.unix_ms, 0)) {
             Ok(known) => Step::Granted(known.reply),
+            Err(TokenError::NoKey(of)) => Step::NoKey(of),
             Err(_) => Step::Refused,
         }
     }
@@ -339,6 +351,8 @@ enum Step {
     Granted(Option<Vec<u8>>),
     /// The client has to answer this token.
     Ask(Vec<u8>),
+    /// The ticket is for a key that this side does not have.
+    NoKey(String),
     Refused,
 }
 

@@ -69,6 +69,21 @@ pub fn tickets() -> Vec<Row> {
         move |sandbox: &Sandbox| told_by(sandbox, &Kdc::with_clock(sandbox, difference), "joe")
     };
     vec![
+        Row::new(
+            "a run",
+            "the servers' keytab lacks the present key, behind a proxy",
+            Want::invalid("test", "errors"),
+            |sandbox| {
+                let kdc = Kdc::start(sandbox, 4096);
+                // Each such command makes another key.
+                kdc.administer(&format!("ktadd -k {} HTTP/127.0.0.1", kdc.path("new.keytab")));
+                let mut proxy = sandbox.start("proxy --port 0 --loops 1");
+                let through = format!("--proxy 127.0.0.1:{}", proxy.port("proxy at"));
+                let words = asking(sandbox, &kdc, &kdc.wrap("servers", ""), "joe", "2sec");
+                let done = sandbox.polygraph(&words.replace("--no_proxy", &through));
+                Got::of_run(sandbox, &done)
+            },
+        ),
         Row::new(group, "gives tickets", Want::VALID, |sandbox| {
             told_by(sandbox, &Kdc::start(sandbox, 4096), "joe")
         }),

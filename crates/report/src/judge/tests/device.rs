@@ -286,6 +286,17 @@ fn lengths_that_replies_to_head_misstate_are_wrong() {
     check(&run, VerdictOutcome::Failed, &["correctness"]);
 }
 
+/// Tickets that servers cannot open, because their keytab has other keys or because the device altered them.
+#[test]
+fn tickets_without_a_key() {
+    let logs = |seen| {
+        let client = Run { error: Some((1, ErrorKind::KerberosRefused)), ..Run::default() }.client();
+        [client, Run { server_error: Some((100, seen)), ..Run::default() }.server()]
+    };
+    assert_eq!(verdict(&logs(ErrorKind::TicketKey)).0, "INVALID (test)");
+    assert_eq!(verdict(&logs(ErrorKind::CredentialsRefused)).0, "FAILED (device)");
+}
+
 /// A device that answers 55 of 100 requests, or servers that do, in a phase too short to see the level settle.
 #[test]
 fn short_phases_with_few_replies() {
