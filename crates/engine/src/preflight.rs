@@ -69,7 +69,7 @@ pub struct Probe {
     /// If only the connection is checked and robots speak HTTP/2 with the peer itself, without TLS: its SETTINGS are a part of the
     /// check.
     pub http2: bool,
-    /// Whether the peer is a SOCKS proxy. If there is a user as well, the login is a part of the check.
+    /// Whether the peer is a SOCKS proxy. If only the connection is checked, the login is a part of the check.
     pub socks: bool,
     /// A user of the robots, if they have any.
     pub user: Option<ProbeUser>,
@@ -96,6 +96,8 @@ pub enum ProbeError {
     Tls(TlsFailure),
     /// The peer refuses this user.
     UserRefused(String),
+    /// The peer demands a user, and robots have none.
+    UserDemanded,
 }
 
 impl ProbeError {
@@ -117,6 +119,7 @@ impl Display for ProbeError {
             ProbeError::NotHttp2(_) => f.write_str("the answer is not HTTP/2"),
             ProbeError::Tls(failure) => write!(f, "the TLS handshake failed: {failure}"),
             ProbeError::UserRefused(name) => write!(f, "the user {name} is refused"),
+            ProbeError::UserDemanded => f.write_str("a user is demanded"),
         }
     }
 }
@@ -165,8 +168,8 @@ impl Probe {
                 handshake::shake_hands(stream, self.to, tls, patience)?;
             } else if self.http2 {
                 http2::begin(&mut stream, deadline)?;
-            } else if let Some(user) = self.user.as_ref().filter(|_| self.socks) {
-                login::to_socks(&mut stream, user, patience)?;
+            } else if self.socks {
+                login::to_socks(&mut stream, self.user.as_ref(), patience)?;
             }
             return Ok(PreflightReply {
                 status: 200,

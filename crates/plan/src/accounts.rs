@@ -6,6 +6,7 @@ use std::fmt::Write;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use polygraph_pgl::Workload;
+use polygraph_stats::record::settings::NO_ACCOUNTS;
 use polygraph_traffic::Seed;
 use polygraph_wire::auth::stored::{apr1, salt, smd5};
 
@@ -78,6 +79,9 @@ impl Accounts {
 
     /// A short mark that differs from that of other accounts. It tells nobody a password that is hard to guess.
     pub fn mark(&self) -> String {
+        if self.list.is_empty() {
+            return NO_ACCOUNTS.to_owned();
+        }
         let mut all: Vec<String> =
             self.list.iter().map(|account| format!("{}:{}\n", account.user, account.password)).collect();
         all.sort_unstable();

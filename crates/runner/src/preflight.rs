@@ -102,7 +102,10 @@ fn judge(
         }
         Ok(seen) => Err(case.missing_server(&seen).unwrap_or_else(|| case.failure(&case.status(&seen)))),
         // Robots of the test have wrong credentials, so the device is not to blame.
-        Err(trouble) if trouble.is_absence() || matches!(trouble, ProbeError::UserRefused(_)) => {
+        Err(trouble)
+            if trouble.is_absence()
+                || matches!(trouble, ProbeError::UserRefused(_) | ProbeError::UserDemanded) =>
+        {
             Err(Failure::setup(anyhow::anyhow!("{}", case.trouble(&trouble))))
         }
         Err(trouble) => Err(case.failure(&case.trouble(&trouble))),

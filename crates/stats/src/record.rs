@@ -72,6 +72,8 @@ pub mod settings {
     pub const SERVERS: &str = "servers";
     /// The mark of the accounts that robots log in with: sides with the same mark know the same users and passwords.
     pub const ACCOUNTS: &str = "accounts mark";
+    /// The mark of no accounts.
+    pub const NO_ACCOUNTS: &str = "none";
 }
 
 /// Names of entries of [`Header::environment`] that rules of the verdict look at.

@@ -208,17 +208,22 @@ fn users_that_the_proxy_refuses_stop_the_test() {
 }
 
 #[test]
-fn users_that_the_socks_proxy_refuses_stop_the_test() {
+fn users_that_the_socks_proxy_refuses_or_misses_stop_the_test() {
     let sandbox = Sandbox::new();
     let port = free_port();
     let _socks = sandbox.start_program("microsocks", &format!("-i 127.0.0.1 -p {port} -u joe -P secret"));
     wait_for_listener(port);
     let words = "--no_proxy --req_rate 50/sec --xact_think none --goal 1s --cool_phase none --predict no";
-    let run = |user: &str| {
-        sandbox.polygraph(&format!("run --socks_proxy 127.0.0.1:{port} --credentials {user} {words}"))
-    };
-    let wrong = run("joe:wrong");
+    let run = |user: &str| sandbox.polygraph(&format!("run --socks_proxy 127.0.0.1:{port} {user} {words}"));
+    let nobody = run("");
+    refused(
+        &sandbox,
+        &nobody,
+        3,
+        &["the SOCKS proxy at", "demands a user name and a password, and robots have none"],
+    );
+    let wrong = run("--credentials joe:wrong");
     refused(&sandbox, &wrong, 3, &["the SOCKS proxy at", "refuses the user joe: name or password wrong"]);
-    let right = run("joe:secret");
+    let right = run("--credentials joe:secret");
     assert!(right.out.contains("errors         0 of"), "{right:?}");
 }

@@ -42,11 +42,16 @@ pub fn proof(user: &ProbeUser, reply: &PreflightReply, target: &str) -> Option<S
 /// Logs in to a SOCKS proxy, and asks it for no connection. What else the proxy may answer is up to the test.
 ///
 /// # Errors
-/// If the proxy refuses the user.
-pub fn to_socks(stream: &mut TcpStream, user: &ProbeUser, patience: Duration) -> Result<(), ProbeError> {
-    let credentials = SocksCredentials { user: user.name.clone(), password: user.password.clone() };
+/// If the proxy refuses the user, or demands one and there is none.
+pub fn to_socks(
+    stream: &mut TcpStream,
+    user: Option<&ProbeUser>,
+    patience: Duration,
+) -> Result<(), ProbeError> {
+    let credentials =
+        user.map(|user| SocksCredentials { user: user.name.clone(), password: user.password.clone() });
     let Ok(peer) = stream.peer_addr() else { return Ok(()) };
-    let (mut dialogue, hello) = Dialogue::begin(Destination::Address(peer), Some(credentials));
+    let (mut dialogue, hello) = Dialogue::begin(Destination::Address(peer), credentials);
     let mut exchange = |bytes: &[u8]| {
         // The choice of a method and the answer to the password have two bytes each.
         let mut answer = [0; 2];
@@ -55,13 +60,16 @@ pub fn to_socks(stream: &mut TcpStream, user: &ProbeUser, patience: Duration) ->
         stream.read_exact(&mut answer).map(|()| answer)
     };
     let Ok(method) = exchange(&hello) else { return Ok(()) };
-    let Ok(DialogueStep::Send(_, password)) = dialogue.advance(&method) else { return Ok(()) };
-    if !dialogue.is_authenticated() {
-        return Ok(());
-    }
+    let password = match (dialogue.advance(&method), user) {
+        (Err(SocksError::NoMethod | SocksError::NoCredentials), None) => {
+            return Err(ProbeError::UserDemanded);
+        }
+        (Ok(DialogueStep::Send(_, password)), Some(_)) if dialogue.is_authenticated() => password,
+        _ => return Ok(()),
+    };
     let Ok(status) = exchange(&password) else { return Ok(()) };
-    match dialogue.advance(&status) {
-        Err(SocksError::Denied(_)) => Err(ProbeError::UserRefused(user.name.clone())),
+    match (dialogue.advance(&status), user) {
+        (Err(SocksError::Denied(_)), Some(user)) => Err(ProbeError::UserRefused(user.name.clone())),
         _ => Ok(()),
     }
 }

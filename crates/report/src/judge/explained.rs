@@ -1,6 +1,6 @@
 //! Failures that the bench itself explains: limits of its robots that no device could have kept, and what its servers refused.
 
-use polygraph_stats::record::settings::ACCOUNTS;
+use polygraph_stats::record::settings::{ACCOUNTS, NO_ACCOUNTS};
 use polygraph_stats::{Block, Class, ErrorKind, KindLimits, RobotLimits};
 
 use super::LimitingParty;
@@ -57,6 +57,8 @@ pub(super) fn explained(facts: &RunFacts, scope: &Scope, phases: &str) -> Option
             );
             Some((Test, why))
         }
+        ErrorKind::SocksCredentials => Some((Test, NO_SOCKS_CREDENTIALS.to_owned())),
+        ErrorKind::SocksNoMethod if lacks_accounts(facts) => Some((Test, NO_SOCKS_CREDENTIALS.to_owned())),
         kind if CERTIFICATES.contains(&kind) => {
             let refused = seen_by_servers(facts, kind, |block| error_count(block, ErrorKind::TlsRefused))?;
             let why = format!(
@@ -74,6 +76,16 @@ pub(super) fn explained(facts: &RunFacts, scope: &Scope, phases: &str) -> Option
         }
         _ => None,
     }
+}
+
+/// Why a SOCKS proxy refuses robots, as the end of a sentence.
+const NO_SOCKS_CREDENTIALS: &str = ": the SOCKS proxy demands a name and a password of robots without `credentials`: give them some, or let \
+     it accept clients without";
+
+/// Whether no robot has a user and a password, as the log of every client states.
+fn lacks_accounts(facts: &RunFacts) -> bool {
+    let mut clients = facts.client.iter().flat_map(|client| &client.processes);
+    clients.all(|process| process.setting(ACCOUNTS) == Some(NO_ACCOUNTS))
 }
 
 /// Whether servers know other users and passwords than the robots have, as the logs of both state.

@@ -290,7 +290,8 @@ fn table() -> Vec<Rule> {
              counted only while all origin servers are known to have been running (afterwards: `origin`, INVALID). INVALID (test) if \
              robots gave up because think times of the servers were longer than their lifetime, or lacked connections \
              because requests for which servers were thinking occupied more than {} of what robots may have open, or if \
-             servers demanded credentials or certificates that robots do not have, or refused credentials and know others than the robots have, or their keytab lacks the keys of the robots' tickets, or nothing in TLS was common to both; \
+             servers demanded credentials or certificates that robots do not have, or refused credentials and know others than the robots have, or their keytab lacks the keys of the robots' tickets, \
+             or a SOCKS proxy demanded a password of robots without credentials, or nothing in TLS was common to both; \
              INVALID (server) if robots refused the servers' own certificate in a tunnel. So many failures in another phase \
              cause a warning",
             percent(blame::ERRORS_MAX),

@@ -126,6 +126,10 @@ impl ProbeCase<'_> {
                 "{who} refuses the user {name}: name or password wrong. Give robots users that it knows (--credentials, or `credentials` \
                  in a workload file; `polygraph accounts FILE` lists them for the device), or skip this check with --preflight no"
             ),
+            ProbeError::UserDemanded => format!(
+                "{who} demands a user name and a password, and robots have none: give them some with --credentials NAME:PASSWORD, or \
+                 `credentials` in a workload file, let it accept clients without, or skip this check with --preflight no"
+            ),
             ProbeError::Tls(failure) => {
                 let class = failure.kind.class();
                 format!(
@@ -286,6 +290,7 @@ mod tests {
             (ProbeError::NotHttp(vec![0x15, 3, 1, 0]), "TLS"),
             (ProbeError::NotHttp(b"220 mail".to_vec()), "220 mail"),
             (ProbeError::UserRefused("joe".into()), "refuses the user joe: name or password wrong"),
+            (ProbeError::UserDemanded, "demands a user name and a password, and robots have none"),
             (ProbeError::NotHttp2(b"HTTP/1.1 400 Bad Request".to_vec()), ", but HTTP/1. Turn HTTP/2 on"),
             (
                 ProbeError::Tls(TlsFailure::new(FailureKind::WrongName, "not for x")),

@@ -247,6 +247,7 @@ fn rows() -> Vec<Row> {
         setups::credentials(),
         setups::altered(),
         setups::short(),
+        setups::socks(),
         setups::foreign(),
         setups::mixed(),
         streams::resets(),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
+use crate::peers::wait_for_listener;
 use crate::sandbox::{Running, Sandbox, free_port};
 
 use super::bench::SHORT;
@@ -167,6 +168,22 @@ pub fn short() -> Vec<Row> {
             |sandbox| proxied(sandbox, &workload("xact_think = const(2sec);", "", MEASURE)),
         ),
     ]
+}
+
+/// SOCKS proxies that do not serve everybody.
+pub fn socks() -> Vec<Row> {
+    vec![Row::new(
+        "a run",
+        "the SOCKS proxy demands a password of robots without `credentials`",
+        Want::invalid("test", "errors"),
+        |sandbox| {
+            let port = free_port();
+            let options = format!("-i 127.0.0.1 -p {port} -u joe -P secret");
+            let _proxy = sandbox.start_program("microsocks", &options);
+            wait_for_listener(port);
+            run(sandbox, &workload("", "", MEASURE), &format!("--socks_proxy 127.0.0.1:{port}"))
+        },
+    )]
 }
 
 /// Servers outside of the test that fail.

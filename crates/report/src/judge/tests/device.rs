@@ -1,7 +1,7 @@
 //! Runs whose limit was the device.
 
 use polygraph_stats::Class;
-use polygraph_stats::record::settings::ACCOUNTS;
+use polygraph_stats::record::settings::{ACCOUNTS, NO_ACCOUNTS};
 
 use super::*;
 
@@ -295,6 +295,20 @@ fn tickets_without_a_key() {
     };
     assert_eq!(verdict(&logs(ErrorKind::TicketKey)).0, "INVALID (test)");
     assert_eq!(verdict(&logs(ErrorKind::CredentialsRefused)).0, "FAILED (device)");
+}
+
+/// A SOCKS proxy need not serve robots that have no credentials.
+#[test]
+fn socks_proxies_that_demand_credentials() {
+    let logs = |kind, mark: &str| {
+        let mut client = Run { error: Some((1, kind)), ..Run::default() }.client();
+        client.log.header.settings.push((ACCOUNTS.to_owned(), mark.to_owned()));
+        [client, Run::default().server()]
+    };
+    assert_eq!(verdict(&logs(ErrorKind::SocksCredentials, "a")).0, "INVALID (test)");
+    assert_eq!(verdict(&logs(ErrorKind::SocksNoMethod, NO_ACCOUNTS)).0, "INVALID (test)");
+    assert_eq!(verdict(&logs(ErrorKind::SocksNoMethod, "a")).0, "FAILED (device)", "robots have credentials");
+    assert_eq!(verdict(&logs(ErrorKind::SocksDenied, "a")).0, "FAILED (device)");
 }
 
 /// A device that answers 55 of 100 requests, or servers that do, in a phase too short to see the level settle.
