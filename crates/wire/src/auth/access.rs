@@ -118,7 +118,7 @@ pub enum Refused {
     /// Their scheme and user, as far as they can be read.
     Credentials(String),
     /// A ticket whose key is not among the [keys](Access::keys): what the ticket says about it.
-    Ticket(String),
+    UnknownKey(String),
 }
 
 impl Access {
@@ -180,7 +180,7 @@ impl Access {
                             refused: None,
                         });
                     }
-                    Step::NoKey(of) => unopened = Some(Refused::Ticket(of)),
+                    Step::NoKey(of) => unopened = Some(Refused::UnknownKey(of)),
                     Step::Refused => {}
                 }
             }

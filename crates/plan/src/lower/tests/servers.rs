@@ -166,7 +166,7 @@ fn servers_that_redirect_are_told_about_objects() {
 
 #[test]
 fn robots_do_not_know_the_freshness_of_configured_fields() {
-    let told = |more: &str| adopted(more).field.freshness;
+    let told = |more: &str| adopted(&format!("{more} S.contents = [ C ];")).field.freshness;
     assert_eq!(told("C.mime_headers = [ 'X-A: v' ];"), ToldFreshness::LifeCycle);
     for more in
         ["C.mime_headers = [ 'expires: 0' ];", "S.http_headers = [ [ 'Cache-Control: max-age=9' ]: 10% ];"]
