@@ -45,7 +45,7 @@ fn the_overview_shows_both_sides_and_all_processes() {
         "clt1:100",
         "clt2:100",
         "srv1:100",
-        "meas 30%",
+        "meas 30 %",
         "VALID",
         "verdict so far",
         "█",

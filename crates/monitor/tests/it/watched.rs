@@ -32,7 +32,7 @@ fn rows_of_sides_have_exact_sums_and_means() {
     assert_eq!((client.planned_rate, client.phase.as_str()), (Some(400.0), "meas"));
     assert_eq!(client.verdict.as_ref().unwrap()[0], "VALID");
     let text = table::text(&rows);
-    for part in ["side", "verdict so far", "all 2", "meas 10%", "400", "25.0", "running"] {
+    for part in ["side", "verdict so far", "all 2", "meas 10 %", "400", "25.0", "running"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let json = client.json();
