@@ -125,12 +125,16 @@ uninstall:
 	for name in $$('$(BINDIR)/polygraph' installed-names); do rm -f "$(BINDIR)/$$name"; done
 	rm -f '$(BINDIR)/polygraph' '$(UNITDIR)/polygraph-agent.service' '$(UNITDIR)/polygraph-server.service'
 
+# LLD, which Rust brings along for this target, keeps one of several functions with the same code: 1 % of the size.
+FOLDED = $(if $(filter x86_64-unknown-linux-gnu,$(STATIC_TARGET)),-C link-arg=-Wl$(comma)--icf=all)
+comma := ,
+
 # A program that needs no library, in target/static/polygraph: for musl, or else with glibc linked statically.
 static:
 	# Position-independent programs have tens of thousands of relocations, which take a tenth of the space when packed.
 	CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc \
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
-	RUSTFLAGS='-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs' \
+	RUSTFLAGS='-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs $(FOLDED)' \
 	POLYGRAPH_BUILD='$(BUILD)' \
 		$(CARGO) build --profile $(PROFILE) --locked --features $(FEATURES) --target $(STATIC_TARGET)
 	install -D '$(TARGET)/$(STATIC_TARGET)/$(PROFILE)/polygraph' '$(TARGET)/static/$(STATIC_TARGET)/polygraph'
