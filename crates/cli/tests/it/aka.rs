@@ -94,9 +94,9 @@ fn addresses_are_added_replaced_shown_and_removed() {
 fn thousands_of_addresses_in_one_batch() {
     let host = AkaHost::new();
     let own = host.count("cable");
-    assert_eq!(host.aka("cable 10.16.1-20.1-250/16"), "cable: 5000 addresses added\n");
+    assert_eq!(host.aka("cable 10.16.1-20.1-250/16"), "cable: 5,000 addresses added\n");
     assert_eq!(host.count("cable"), own + 5000);
-    assert_eq!(host.aka("cable --remove"), "cable: 5000 addresses removed\n");
+    assert_eq!(host.aka("cable --remove"), "cable: 5,000 addresses removed\n");
     assert_eq!(host.count("cable"), own);
 }
 
@@ -107,10 +107,10 @@ fn the_classic_name_and_loopback() {
     let own = host.count("lo");
     // `lo0` is the name of the loopback interface in older documents.
     let done = host.hosts.run(0, &host.sandbox, "./aka lo0 10.101.0-3.1-250/22");
-    assert_eq!((done.code(), done.out.as_str()), (Some(0), "lo: 1000 addresses added\n"), "{done:?}");
+    assert_eq!((done.code(), done.out.as_str()), (Some(0), "lo: 1,000 addresses added\n"), "{done:?}");
     assert_eq!(host.count("lo"), own + 1000);
     let done = host.hosts.run(0, &host.sandbox, "./aka lo0");
-    assert_eq!((done.code(), done.out.as_str()), (Some(0), "lo: 1000 addresses removed\n"), "{done:?}");
+    assert_eq!((done.code(), done.out.as_str()), (Some(0), "lo: 1,000 addresses removed\n"), "{done:?}");
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn check_shows_the_plan() {
     let output = polygraph(POLYMIX_4);
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(0), "{err}");
-    for wanted in ["robots   2500 on 1250 addresses", "servers  750", "1000.00/sec", "top1", "4hour"] {
+    for wanted in ["robots   2,500 on 1,250 addresses", "servers  750", "1000.00/sec", "top1", "4hour"] {
         assert!(out.contains(wanted), "{wanted} is missing in\n{out}");
     }
     // 10 hours and 20 minutes, and twice 54 GB at 500 requests per second.

@@ -26,12 +26,13 @@ fn side(f: &mut Formatter<'_>, what: &str, side: &SidePrediction) -> fmt::Result
         0 => String::new(),
         count => format!(", {}", text::counted(count as u64, "host")),
     };
-    writeln!(f, "  {what:<8} {}{addresses}{hosts}", side.agents)?;
+    let agents = |count: usize| text::whole(count as u64);
+    writeln!(f, "  {what:<8} {}{addresses}{hosts}", agents(side.agents))?;
     for host in &side.hosts {
-        writeln!(f, "    {:<16} {:>7}  {}", host.host, host.agents, shorten(&host.ranges))?;
+        writeln!(f, "    {:<16} {:>7}  {}", host.host, agents(host.agents), shorten(&host.ranges))?;
     }
     if side.hosts.is_empty() && side.agents > 0 {
-        writeln!(f, "    {:<16} {:>7}  {}", "", side.agents, shorten(&side.ranges))?;
+        writeln!(f, "    {:<16} {:>7}  {}", "", agents(side.agents), shorten(&side.ranges))?;
     }
     Ok(())
 }
