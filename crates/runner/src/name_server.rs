@@ -55,7 +55,8 @@ impl RunNameServer {
             }
         }
         if built_in.is_some() {
-            notify(Notice::Note(format!("name server with {} names at {address}", test.names.len())));
+            let names = polygraph_report::text::counted(test.names.len() as u64, "name");
+            notify(Notice::Note(format!("name server with {names} at {address}")));
         }
         Ok(RunNameServer { address, built_in })
     }

@@ -644,7 +644,7 @@ fn told_by(sandbox: &Sandbox, words: &str) -> Got {
 
 fn told(sandbox: &Sandbox, workload: &str, words: &str) -> Got {
     let mut dns = sandbox.start(&format!("dns --listen 127.0.0.1:0 --verb_lvl 2 {words}"));
-    let port = dns.port("names at");
+    let port = dns.port("Ctrl-C stops the server");
     let done = sandbox.polygraph(&asking(sandbox, workload, port, "2sec"));
     Got::of_run(sandbox, &done)
 }
@@ -652,7 +652,7 @@ fn told(sandbox: &Sandbox, workload: &str, words: &str) -> Got {
 /// A run whose name server gets a signal when it measures.
 fn struck(sandbox: &Sandbox, signal: Signal) -> Got {
     let mut dns = sandbox.start("dns --listen 127.0.0.1:0 --verb_lvl 2 --extra origin.bench.tst=127.0.0.1");
-    let port = dns.port("names at");
+    let port = dns.port("Ctrl-C stops the server");
     let mut run = sandbox.start(&asking(sandbox, NAMED, port, "5sec"));
     run.wait_for("i-run");
     dns.signal(signal);
