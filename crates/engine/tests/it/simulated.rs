@@ -60,7 +60,7 @@ fn a_schedule_goes_by_as_planned() {
     }
     // Half of the requests fill, and the ramp has filled already: the phase waits for the working set.
     let frozen = run.logs[0].records.iter().find_map(|record| match record {
-        Record::Comment { at_ns, text, .. } if text.starts_with("working set frozen: 800") => Some(*at_ns),
+        Record::Comment { at_ns, text, .. } if text.starts_with("working set frozen: 8,00") => Some(*at_ns),
         _ => None,
     });
     let (_, lasted) = begun(&run, 1);

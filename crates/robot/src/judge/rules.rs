@@ -71,7 +71,9 @@ pub(super) fn violations(
     }
     found.extend(outdated(known, request, completed, second_hand));
     let catalog = &settings.field.catalog;
-    if class == Class::Miss && is_first_hand(request, reply) && catalog.cachable(&request.oid) {
+    // With a wrong `Date`, nobody knows when the server made the reply.
+    let is_dated = !found.iter().any(|violation| violation.kind == ErrorKind::ClockSkew);
+    if is_dated && class == Class::Miss && is_first_hand(request, reply) && catalog.cachable(&request.oid) {
         let times_at = |moment| catalog.times(&request.oid, moment);
         found.extend(freshness::changed(settings.field.freshness, reply, times_at));
     }
