@@ -41,8 +41,11 @@ pub fn faults() -> Vec<Row> {
             sandbox.write("correctness.pg", &text.replace("9090", &free_port().to_string()));
             let mut proxy = sandbox.start(&format!("proxy --port 0 --loops 1 --fault {fault}"));
             let port = proxy.port("proxy at");
+            // Objects expire after four seconds, so copies are seldom stale before.
+            let seconds = if fault == "stale" { 12 } else { 4 };
             let done = sandbox.polygraph(&format!(
-                "run --config correctness.pg --proxy 127.0.0.1:{port} --set phMeas.goal.duration=4sec --preflight no --predict no --loops 1"
+                "run --config correctness.pg --proxy 127.0.0.1:{port} --set phMeas.goal.duration={seconds}sec --preflight no --predict no \
+                 --loops 1"
             ));
             Got::of_run(sandbox, &done)
         })
