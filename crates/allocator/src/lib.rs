@@ -1,7 +1,7 @@
 //! The allocator of the program, in place of the system's.
 //!
 //! Transactions in the clear do not allocate. TLS, HTTP/2, HTTP/3 and the devices of simulations do, and take up to a tenth less
-//! processor time with mimalloc (`bench/PROFILE.md`). Its own crate is optimized, which that of the program is not.
+//! processor time with mimalloc (`bench/PROFILE.md`). It is in a separate crate because that of the program is not optimized.
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

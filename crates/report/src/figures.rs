@@ -126,7 +126,7 @@ impl Figure {
     }
 
     /// The name of the figure of which this one is another name, or its own.
-    pub(crate) fn original(&self) -> &str {
+    fn original(&self) -> &str {
         match self.compute {
             Compute::As(original) => original,
             _ => &self.name,

@@ -133,7 +133,7 @@ fn first_gone(servers: &SideFacts, robots: Option<&SideFacts>, robots_end_s: f64
         // A device that answers by itself needs no server. Besides, the time at which this one ended may be that of another clock.
         Some(_) if process.started == 0 && robots.is_some_and(answered_otherwise) => false,
         Some(_) => !process.lived_until(robots_end_s) && !went_on(process),
-        // Of a process that was killed, nobody knows how it went on.
+        // The last interval of a process that was killed is missing.
         None => process.last_s < robots_end_s && !went_on(process),
     });
     let first = gone.min_by(|a, b| a.last_s.total_cmp(&b.last_s))?;

@@ -162,18 +162,20 @@ impl Findings {
 
     /// Why the evidence is none against the device; `None` if nothing excuses it.
     fn excuse(&self, void_by: VoidBy) -> Option<&'static str> {
-        if void_by == VoidBy::Nothing {
-            return None;
-        }
-        let invalid = || self.all.iter().filter(|finding| finding.weight == FindingSeverity::Invalid);
-        let of_server = |finding: &VerdictFinding| {
-            [Some(LimitingParty::Server), Some(LimitingParty::Host)].contains(&finding.party)
+        let any_side = match void_by {
+            VoidBy::Nothing => return None,
+            VoidBy::SlowServers => false,
+            VoidBy::SlowBench => true,
         };
-        let slow = |finding: &VerdictFinding| SLOW_BENCH.contains(&finding.rule);
-        if invalid().any(|finding| slow(finding) && (void_by == VoidBy::SlowBench || of_server(finding))) {
+        let invalid = || self.all.iter().filter(|finding| finding.weight == FindingSeverity::Invalid);
+        // What a host lacked, its servers lacked.
+        let of_servers = |finding: &VerdictFinding| {
+            matches!(finding.party, Some(LimitingParty::Server | LimitingParty::Host))
+        };
+        if invalid().any(|finding| SLOW_BENCH.contains(&finding.rule) && (any_side || of_servers(finding))) {
             return Some("the bench may be the cause: it was too slow itself");
         }
-        if void_by == VoidBy::SlowBench && invalid().any(|finding| finding.rule == starved::STARVED) {
+        if any_side && invalid().any(|finding| finding.rule == starved::STARVED) {
             return Some("others on its host may be the cause: it lacked a processor");
         }
         let of_server = |finding: &VerdictFinding| finding.party == Some(LimitingParty::Server);
@@ -182,8 +184,7 @@ impl Findings {
         }
         // What a device says after a server has gone is not counted at all.
         let gone = |finding: &VerdictFinding| finding.rule == "interrupted" && of_server(finding);
-        (void_by == VoidBy::SlowBench && invalid().any(gone))
-            .then_some("a missing origin server may be the cause")
+        (any_side && invalid().any(gone)).then_some("a missing origin server may be the cause")
     }
 
     fn into_verdict(mut self) -> Verdict {

@@ -4,6 +4,9 @@ use crate::distr::Distr;
 use crate::rng::{Draw, Random, mix};
 use crate::selector::Selector;
 
+/// The lifetime in seconds that servers of generation 1.x give objects, which have no life cycle: a year.
+pub const CLASSIC_MAX_AGE: u64 = 31_536_000;
+
 /// The base of an expiration time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum ExpiryBase {

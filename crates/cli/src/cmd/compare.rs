@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
-use polygraph_report::compare::{self, AskedRow, CompareOptions, Comparison, RunGroup};
+use polygraph_report::compare::{self, CompareOptions, Comparison, RunGroup};
 use polygraph_report::names;
 use polygraph_report::run_dir::WholeRun;
 use polygraph_report::threshold::{Condition, check_comparison};
@@ -76,13 +76,12 @@ pub fn run(args: Args) -> Done {
     let mut phases = args.phases.clone();
     demand(&args.fail_on, &mut objects, &mut phases)?;
     let groups = groups(&args.runs, compare::needed_bins(&objects).map_err(Failure::usage)?)?;
-    let asked = args.fail_on.iter().filter(|condition| condition.is_change());
     let options = CompareOptions {
         phases,
         objects,
         delta: args.delta,
         confidence: args.confidence,
-        asked: asked.map(|c| AskedRow { figure: c.figure, phase: c.phase.clone() }).collect(),
+        asked: Condition::asked(&args.fail_on),
     };
     let comparison = compare::compare(&groups, options).map_err(Failure::usage)?;
     if comparison.refused() && !args.anyway {

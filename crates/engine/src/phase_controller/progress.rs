@@ -23,7 +23,7 @@ impl PhaseController {
         }
     }
 
-    /// Passes the factors in force at the end of `phase` on to the next phase, where that sets no factors.
+    /// Passes the factors in force at the end of `phase` on to the next phase, unless that sets factors itself.
     pub(super) fn hand_on(&self, phase: usize, progress: f64) {
         if let Some(next) = self.plan.schedule.phases.get(phase + 1) {
             let levels = self.plan.timeline.factors(phase).at(progress);

@@ -60,11 +60,11 @@ pub struct CompareOptions {
     pub delta: f64,
     /// Confidence that all intervals contain the true differences (0 to 1).
     pub confidence: f64,
-    /// Rows about which somebody has a question of his own: these intervals have the confidence together, whatever else is shown.
+    /// Rows that conditions are about: their intervals have this confidence together, whatever else is shown.
     pub asked: Vec<AskedRow>,
 }
 
-/// A row of a comparison about which somebody has a question of his own.
+/// A row of a comparison that a condition is about.
 #[derive(Clone, Debug)]
 pub struct AskedRow {
     /// The figure.
@@ -224,7 +224,7 @@ pub struct Comparison<'a> {
     pub parts: Vec<ComparedPhases>,
     /// Confidence of each single interval, which gives all intervals together the confidence of the options.
     pub single_confidence: f64,
-    /// The same for the rows that somebody asked about.
+    /// The same for the rows that conditions are about.
     pub asked_confidence: f64,
 }
 

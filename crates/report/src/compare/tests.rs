@@ -137,8 +137,7 @@ fn a_condition_and_its_row_agree() {
             let comparison = compare(&groups, options).unwrap();
             (mean_rptm(&comparison).judgement, check_comparison(&comparison, &conditions)[0].holds)
         };
-        let asked = AskedRow { figure: conditions[0].figure, phase: None };
-        let (judgement, holds) = judged(vec![asked]);
+        let (judgement, holds) = judged(Condition::asked(&conditions));
         assert_eq!(
             judgement == ChangeJudgement::Worse,
             holds == Some(true),
@@ -230,10 +229,10 @@ fn changes_that_may_be_noise_are_not_decided() {
 fn conditions_are_judged_together_and_by_nothing_else() {
     let groups = [group("a", &[plan(1, 1.0)]), group("b", &[plan(2, 1.04)])];
     let found = |objects: &[&str], delta: f64, texts: &[&str]| {
-        let objects = objects.iter().map(|name| (*name).to_owned()).collect();
-        let comparison =
-            compare(&groups, CompareOptions { objects, delta, ..CompareOptions::default() }).unwrap();
-        check_comparison(&comparison, &conditions(texts)).remove(0)
+        let (objects, texts) = (objects.iter().map(|name| (*name).to_owned()).collect(), conditions(texts));
+        let options =
+            CompareOptions { objects, delta, asked: Condition::asked(&texts), ..CompareOptions::default() };
+        check_comparison(&compare(&groups, options).unwrap(), &texts).remove(0)
     };
     let (alone, two) = (&["rptm>+2%"][..], &["rptm>+2%", "rptm.p95>+2%"][..]);
     let one = found(&["baseline.rptm"], 0.01, alone);

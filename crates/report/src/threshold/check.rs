@@ -1,7 +1,5 @@
 //! Checks runs and comparisons against conditions.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Value, json};
 
 use super::{Bound, Condition};
@@ -61,23 +59,19 @@ pub fn check_run(facts: &RunFacts, conditions: &[Condition]) -> Vec<Checked> {
 }
 
 /// Checks the conditions on each group against the first one. Conditions on values are checked for every group but the
-/// first. All changes of conditions are known with the comparison's confidence together, whatever else is compared. A condition on an
+/// first. The comparison has been told which rows the conditions are about ([`CompareOptions::asked`](crate::compare::CompareOptions)), so
+/// that their changes are known with its confidence together, and rows say what conditions say. A condition on an
 /// undefined figure is met unless the figure was undefined in the first run, too: conditions name what must not happen, and figures must
 /// not disappear.
 pub fn check_comparison(comparison: &Comparison<'_>, conditions: &[Condition]) -> Vec<Checked> {
     let all: Vec<(&Condition, &ComparedPhases)> =
         conditions.iter().flat_map(|condition| parts(comparison, condition)).collect();
     let others = comparison.groups.len() - 1;
-    // Several conditions may be about one interval; values have none.
-    let changes = all.iter().filter(|(condition, _)| condition.is_change());
-    let rows: BTreeSet<(&str, &str)> =
-        changes.map(|(condition, part)| (condition.figure.original(), part.phase.as_str())).collect();
-    let confidence = comparison.options.confidence_of_each(others * rows.len());
     let check = |condition: &Condition, part: &ComparedPhases, index: usize| {
         let (holds, found, value) = match row(part, condition) {
             // No group has a value.
             None => (Some(!condition.is_change()), UNDEFINED.to_owned(), None),
-            Some(row) => of_row(row, index, condition, confidence),
+            Some(row) => of_row(row, index, condition, comparison.asked_confidence),
         };
         let place = if comparison.parts.len() > 1 { format!(" in {}", part.phase) } else { String::new() };
         let found = format!("{}{place}: {found}", comparison.groups[index].name);

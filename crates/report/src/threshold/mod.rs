@@ -15,6 +15,7 @@
 mod check;
 mod parse;
 
+use crate::compare::AskedRow;
 use crate::figures::Figure;
 
 pub use check::{Checked, check_comparison, check_run};
@@ -34,6 +35,12 @@ pub struct Condition {
 }
 
 impl Condition {
+    /// The rows of a comparison that these conditions are about, for [`CompareOptions::asked`](crate::compare::CompareOptions).
+    pub fn asked(conditions: &[Condition]) -> Vec<AskedRow> {
+        let changes = conditions.iter().filter(|condition| condition.is_change());
+        changes.map(|change| AskedRow { figure: change.figure, phase: change.phase.clone() }).collect()
+    }
+
     /// Whether the condition is about a change from another run.
     pub fn is_change(&self) -> bool {
         !matches!(self.bound, Bound::Value(_))

@@ -2,7 +2,7 @@
 
 use polygraph_stats::ErrorKind;
 use polygraph_traffic::Catalog;
-use polygraph_traffic::life::Times;
+use polygraph_traffic::life::{CLASSIC_MAX_AGE, Times};
 
 use crate::exchange::reply::ReplyMeta;
 use crate::request::Request;
@@ -15,8 +15,6 @@ const EXPIRY_TOLERANCE_S: i64 = 2;
 /// requests are whole seconds.
 const MODIFICATION_TOLERANCE_S: i64 = 2;
 
-/// The lifetime that servers of generation 1.x give objects without a life cycle, in seconds.
-const CLASSIC_MAX_AGE: u64 = 31_536_000;
 /// The end of the year 9999, in seconds since 1970: HTTP has no later dates.
 const LAST_DATE: i64 = 253_402_300_799;
 

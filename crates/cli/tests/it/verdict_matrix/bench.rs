@@ -61,7 +61,7 @@ enum Victim {
     Device,
 }
 
-/// Server, proxy and client as their own processes; after a second of measuring, the victim gets the signal. A stopped
+/// Server, proxy and client as separate processes; after a second of measuring, the victim gets the signal. A stopped
 /// process goes on after `stopped`, or is killed at the end.
 fn measure(
     sandbox: &Sandbox,
@@ -98,7 +98,7 @@ fn measure(
     Got::of_logs(sandbox, "clt.log srv.log", &done)
 }
 
-/// Server and client as their own processes, of which the victim may run for only half of the time, as with a quota of processor time.
+/// Server and client as separate processes, of which the victim may run for only half of the time, as with a quota of processor time.
 fn measure_slices(sandbox: &Sandbox, victim: Victim) -> Got {
     let mut server = sandbox.start("server --listen 127.0.0.1:0 --rep_sz exp:2KB --log srv.log --loops 1");
     let origin = server.port("listening at");
@@ -119,7 +119,7 @@ fn measure_slices(sandbox: &Sandbox, victim: Victim) -> Got {
     Got::of_logs(sandbox, "clt.log srv.log", &done)
 }
 
-/// Server and client as their own processes, which do not tell each other sizes but in replies, and a device that halves the bodies
+/// Server and client as separate processes, which do not tell each other sizes but in replies, and a device that halves the bodies
 /// and hides their sizes.
 fn measure_halves(sandbox: &Sandbox) -> Got {
     let mut server = sandbox.start("server --listen 127.0.0.1:0 --rep_sz exp:2KB --log srv.log --loops 1");

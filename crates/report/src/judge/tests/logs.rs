@@ -72,6 +72,24 @@ fn primary_phase_never_reached() {
     check(&run, VerdictOutcome::Invalid, &["interrupted", "phase", "(samples)"]);
 }
 
+/// A phase whose end somebody missed has lasted for too long, not too short.
+#[test]
+fn primary_phase_without_an_end() {
+    let mut logs = Run { end: Some(EndReason::Interrupted), ..Run::default() }.logs();
+    for log in &mut logs {
+        for phase in log.log.header.phases.iter_mut().filter(|phase| phase.primary) {
+            phase.duration_s = phase.duration_s.map(|seconds| seconds / 2.0);
+        }
+        log.log.records.retain(|record| !matches!(record, Record::PhaseEnd { .. }));
+    }
+    let verdict = fold(&logs).unwrap().verdict;
+    let of_phase = verdict.findings.iter().find(|finding| finding.rule == "phase").unwrap();
+    assert!(
+        of_phase.text.contains("did not end when it should have: 30.0 s measured instead of 15.0 s"),
+        "{of_phase:?}"
+    );
+}
+
 #[test]
 fn logs_of_different_runs() {
     let logs = |change: &dyn Fn(&mut polygraph_stats::Header)| {
