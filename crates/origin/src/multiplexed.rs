@@ -9,6 +9,7 @@ use polygraph_multiplex::message::incoming::TargetForm;
 use polygraph_multiplex::{FaultKind, Http2Settings, ServerEnd, ServerPolicy, WireBytes};
 use polygraph_stats::{Block, CloseKind, ErrorKind, HttpVersion};
 use polygraph_tls::failure::{FailureKind, TlsFailure};
+use polygraph_tls::handshake::HandshakeFacts;
 use polygraph_transport::Channel;
 use polygraph_transport::http3::{self, EarlyFailure, Http3Server};
 use polygraph_wire::auth::access::ConnectionAccess;
@@ -36,6 +37,10 @@ struct StreamStates {
     looked: Cell<bool>,
     /// Whether the connection has ended.
     ended: Cell<bool>,
+    /// Where the facts of the TLS handshake appear, if it was not complete when the connection was passed on.
+    handshake: Option<HandshakeFacts>,
+    /// When the connection was opened.
+    opened: Nanos,
 }
 
 /// Counts the bytes of a connection.
@@ -52,9 +57,10 @@ impl<L: Link> Server<L> {
         self: Rc<Self>,
         conn: Channel<L::Conn>,
         received: &[u8],
-        connection: u64,
+        (connection, opened): (u64, Nanos),
     ) -> ServedStreams {
-        let states = Rc::new(StreamStates::default());
+        let handshake = conn.handshake_facts();
+        let states = Rc::new(StreamStates { handshake, opened, ..StreamStates::default() });
         let policy = self.policy(self.profile().http2.unwrap_or_default());
         let place = ConnectionId { server: self.number(), connection, multiplexed: Some(HttpVersion::Http2) };
         let link = self.link().clone();
@@ -271,8 +277,13 @@ impl<L: Link> Server<L> {
         states.busy.set(states.busy.get() - 1);
         let is_idle = states.busy.get() == 0 && states.requests.get() > 0 && !states.ended.get();
         let now = self.now();
+        let handshake = states.handshake.as_ref().and_then(HandshakeFacts::take);
         self.recorder().with(|block| {
             count_bytes(block, bytes);
+            // With early data, the handshake is complete only after the first request.
+            if let Some(facts) = handshake {
+                facts.count(&mut block.tls, states.opened);
+            }
             if is_idle {
                 block.idle.enter(now);
             }

@@ -115,15 +115,15 @@ impl<L: Link> Server<L> {
         let (mut uses, mut looked) = (0, false);
         let closed = match self.secure(Channel::Plain(conn), opened).await {
             Some(mut conn) => {
-                let served = self.serve_requests(&mut conn, place, &mut uses, &mut looked).await;
-                // With early data, the handshake is complete only after the first request.
+                let served = self.serve_requests(&mut conn, (place, opened), &mut uses, &mut looked).await;
                 self.count_handshake(&mut conn, opened);
                 match served {
                     ServedRequests::Ended(closed) => closed,
                     ServedRequests::Http2(received) => {
                         // Its state is large, and most connections carry HTTP/1.
                         let served =
-                            Box::pin(Rc::clone(&self).serve_http2(conn, &received, connection)).await;
+                            Box::pin(Rc::clone(&self).serve_http2(conn, &received, (connection, opened)))
+                                .await;
                         (uses, looked) = (served.requests, served.looked);
                         served.closed
                     }
@@ -207,7 +207,7 @@ impl<L: Link> Server<L> {
     async fn serve_requests(
         &self,
         conn: &mut Channel<L::Conn>,
-        place: ConnectionId,
+        (place, opened): (ConnectionId, Nanos),
         uses: &mut u64,
         looked: &mut bool,
     ) -> ServedRequests {
@@ -235,8 +235,11 @@ impl<L: Link> Server<L> {
             self.check_access(&mut request, &mut access);
             // The request that completes a handshake must come on the same connection.
             limit = limit.saturating_add(u64::from(matches!(access, ConnectionAccess::Begun(_))));
-            match self.serve_request(conn, &mut request, &mut inbox, place, first_byte, *uses >= limit).await
-            {
+            let served =
+                self.serve_request(conn, &mut request, &mut inbox, place, first_byte, *uses >= limit).await;
+            // With early data, the handshake is complete only after the first request.
+            self.count_handshake(conn, opened);
+            match served {
                 Ok(ended) => self.origin.recorder.with(|block| block.idle.enter(ended)),
                 Err(closed) => return ServedRequests::Ended(closed),
             }

@@ -70,11 +70,7 @@ fn of_wrap(id: usize, wrap: &SslWrap, workload: &Workload) -> Vec<Diagnostic> {
         let help = "leave it out, or set it in an SslWrap of robots";
         add("session_resumption", "only robots offer to resume a session", help);
     }
-    if wrap.early_data && servers.is_empty() && !robots.iter().any(|robot| sends_early_data(robot, workload))
-    {
-        let why = "robots that speak only HTTP/2 send nothing before the handshake is complete";
-        add("early_data", why, "leave it out, or add \"1.1\" or \"3\" to `http_versions`");
-    } else if wrap.early_data && servers.is_empty() && wrap.session_resumption == 0.0 {
+    if wrap.early_data && servers.is_empty() && wrap.session_resumption == 0.0 {
         let why = "only resumed sessions have early data, and robots resume none";
         add("early_data", why, "leave it out, or set `session_resumption`");
     }
@@ -99,15 +95,6 @@ fn of_wrap(id: usize, wrap: &SslWrap, workload: &Workload) -> Vec<Diagnostic> {
         }
     }
     found
-}
-
-/// Whether robots may send early data. Over TCP, TLS must tell first whether a connection carries HTTP/2, except where it carries
-/// CONNECT to a proxy.
-fn sends_early_data(robot: &Robot, workload: &Workload) -> bool {
-    let to_proxy = || workload.proxies.iter().any(|proxy| !proxy.agent.ssl_wraps.is_empty());
-    speaks(&robot.agent, |version| version != HttpVersion::Http2)
-        || robot.follow_alt_svc
-        || (!robot.http_proxies.is_empty() && to_proxy())
 }
 
 /// Whether servers generate RSA keys whose size `rsa_key_sizes` tells.

@@ -253,7 +253,7 @@ impl<L: Link> RobotGroup<L> {
             };
             exchange(cx, &mut connection, std::slice::from_mut(&mut flight), &mut found_link).await;
             if set_up.is_some()
-                && let Some(facts) = connection.conn.take_handshake()
+                && let Some(facts) = connection.take_handshake()
             {
                 counts::handshake(cx, &facts, started);
             }

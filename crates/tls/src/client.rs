@@ -116,6 +116,10 @@ fn config(
     Ok(config)
 }
 
+/// Whose sessions may be resumed together. A session belongs to an application protocol, because early data do (RFC 8446, section 4.2.10);
+/// those of QUIC have its parameters besides.
+type SessionKey = (Peer, Option<&'static str>);
+
 /// The connections of one robot and its sessions.
 pub struct RobotTls {
     config: Arc<ClientConfig>,
@@ -123,9 +127,9 @@ pub struct RobotTls {
     /// Whether the robot's choices allow TLS 1.3.
     tls13: bool,
     settings: Arc<ClientTls>,
-    peers: FxHashMap<(Peer, bool), KnownPeer>,
+    peers: FxHashMap<SessionKey, KnownPeer>,
     /// The peers, the one that was met first at the front.
-    order: VecDeque<(Peer, bool)>,
+    order: VecDeque<SessionKey>,
 }
 
 impl fmt::Debug for RobotTls {
@@ -201,8 +205,7 @@ impl RobotTls {
     }
 
     fn config_of(&mut self, wanted: &TlsPeer<'_>) -> (Arc<ClientConfig>, Option<Arc<Sessions>>) {
-        // QUIC has its own sessions, with its parameters.
-        let peer = (wanted.peer, wanted.protocol == Some(HTTP3));
+        let peer = (wanted.peer, wanted.protocol);
         if self.settings.cache == Some(0) || self.settings.resumption <= 0.0 {
             return (Arc::clone(&self.config), None);
         }
@@ -216,9 +219,6 @@ impl RobotTls {
             let mut config = (*self.config).clone();
             if wanted.protocol == Some(HTTP3) {
                 config.alpn_protocols = vec![HTTP3.into()];
-            } else {
-                // Over TCP, which protocol the connection carries must be known before anything is sent.
-                config.enable_early_data &= wanted.protocol.is_none();
             }
             config.resumption = Resumption::store(Arc::clone(&sessions) as Arc<dyn ClientSessionStore>);
             self.peers.insert(peer, KnownPeer { sessions, config: Arc::new(config) });

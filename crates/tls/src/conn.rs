@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker, ready};
 use polygraph_link::{Capture, Conn, IdleState, Nanos};
 
 use crate::failure::{FailureKind, TlsFailure};
-use crate::handshake::Handshake;
+use crate::handshake::HandshakeFacts;
 use crate::session::Session;
 
 /// One side of a TLS connection. Dropping it says so to the peer and closes the connection below.
@@ -45,9 +45,9 @@ impl<C: Conn> TlsConn<C> {
         poll_fn(|cx| self.poll_handshake(cx)).await
     }
 
-    /// The facts of the handshake, once after it is complete.
-    pub fn take_handshake(&mut self) -> Option<Handshake> {
-        self.session.take_handshake()
+    /// Where the facts of the handshake appear when it is complete.
+    pub fn handshake_facts(&self) -> &HandshakeFacts {
+        self.session.handshake()
     }
 
     /// The application protocol (RFC 7301), if one was negotiated.

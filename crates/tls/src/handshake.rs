@@ -1,6 +1,8 @@
 //! What a handshake agreed on.
 
+use std::cell::RefCell;
 use std::net::SocketAddr;
+use std::rc::Rc;
 
 use polygraph_link::Nanos;
 use polygraph_stats::tls::TlsStats;
@@ -20,8 +22,7 @@ pub struct TlsPeer<'a> {
     pub name: &'a str,
     /// Whether the client offers to resume a session.
     pub resume: bool,
-    /// The only application protocol that the client accepts (RFC 7301); `None`: those of the settings, or none. With it, the
-    /// client sends no early data.
+    /// The only application protocol that the client accepts (RFC 7301); `None`: those of the settings, or none.
     pub protocol: Option<&'static str>,
 }
 
@@ -59,6 +60,23 @@ pub struct Handshake {
     pub staple: Option<Staple>,
     /// When the handshake was complete.
     pub completed: Nanos,
+}
+
+/// Where the facts of a handshake appear when it is complete. Copies share them, so whoever passes a connection on while early data
+/// are on their way can take them later.
+#[derive(Clone, Debug, Default)]
+pub struct HandshakeFacts(Rc<RefCell<Option<Handshake>>>);
+
+impl HandshakeFacts {
+    /// The handshake is complete.
+    pub fn put(&self, handshake: Handshake) {
+        self.0.replace(Some(handshake));
+    }
+
+    /// The facts, once after the handshake is complete.
+    pub fn take(&self) -> Option<Handshake> {
+        self.0.take()
+    }
 }
 
 impl Handshake {

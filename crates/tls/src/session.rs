@@ -9,7 +9,7 @@ use rustls::{HandshakeKind as Kind, ProtocolVersion};
 use crate::buffer::Buffer;
 use crate::certificate;
 use crate::failure::{FailureKind, TlsFailure};
-use crate::handshake::{Handshake, HandshakeKind};
+use crate::handshake::{Handshake, HandshakeFacts, HandshakeKind};
 use crate::library::{Given, Library};
 use crate::names::Version;
 use crate::record::{self, MAX_PLAINTEXT, MOST_UNSENT};
@@ -54,7 +54,7 @@ pub struct Session {
     offered: bool,
     staple: Option<Staple>,
     protocol: Option<Vec<u8>>,
-    handshake: Option<Handshake>,
+    handshake: HandshakeFacts,
     complete: bool,
 }
 
@@ -83,7 +83,7 @@ impl Session {
             offered,
             staple: None,
             protocol: None,
-            handshake: None,
+            handshake: HandshakeFacts::default(),
             complete: false,
         };
         // A client begins. If that fails, whoever reads or writes learns why.
@@ -119,9 +119,9 @@ impl Session {
         !self.complete && self.given.early_room
     }
 
-    /// The facts of the handshake, once after it is complete.
-    pub fn take_handshake(&mut self) -> Option<Handshake> {
-        self.handshake.take()
+    /// Where the facts of the handshake appear when it is complete.
+    pub fn handshake(&self) -> &HandshakeFacts {
+        &self.handshake
     }
 
     /// The application protocol, once it is negotiated, which may be before the handshake is complete.
@@ -209,7 +209,7 @@ impl Session {
             _ => HandshakeKind::Full,
         };
         let of_peer = tls.peer_certificates().filter(|_| kind == HandshakeKind::Full);
-        self.handshake = Some(Handshake {
+        self.handshake.put(Handshake {
             kind,
             offered: self.offered,
             early_refused: refused.is_some(),

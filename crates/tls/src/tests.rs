@@ -105,7 +105,7 @@ impl Bench {
                 // Lets tickets arrive.
                 let idle = conn.idle_state();
                 assert!(result.is_err() || matches!(idle, IdleState::Quiet | IdleState::Closed), "{idle:?}");
-                let facts = conn.take_handshake();
+                let facts = conn.handshake_facts().take();
                 *came.borrow_mut() = Some(result.map(|()| facts.unwrap()).map_err(|e| failure(&e)));
             }
         });
@@ -120,7 +120,7 @@ impl Bench {
                 loop {
                     let mut piece = Vec::new();
                     let received = conn.recv(|bytes| piece.extend_from_slice(bytes)).await;
-                    if let Some(facts) = conn.take_handshake() {
+                    if let Some(facts) = conn.handshake_facts().take() {
                         *came.borrow_mut() = Some(Ok(facts));
                     }
                     match received {

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use polygraph_link::{Capture, Conn, IdleState, Nanos};
 use polygraph_multiplex::message::request::{RequestFields, RequestLine};
 use polygraph_multiplex::{Stream, WireBytes};
-use polygraph_tls::handshake::Handshake;
+use polygraph_tls::handshake::{Handshake, HandshakeFacts};
 use polygraph_wire::head::HeadIndex;
 
 /// A connection with its layers. Dropping it closes it.
@@ -116,7 +116,16 @@ impl<C: Conn> Channel<C> {
             #[cfg(feature = "tls")]
             Channel::Http3(stream) => stream.take_handshake(),
             #[cfg(feature = "tls")]
-            Channel::Tls(conn) => conn.take_handshake(),
+            Channel::Tls(conn) => conn.handshake_facts().take(),
+        }
+    }
+
+    /// Where the facts of the topmost TLS handshake appear, for whoever passes the connection on.
+    pub fn handshake_facts(&self) -> Option<HandshakeFacts> {
+        match self {
+            #[cfg(feature = "tls")]
+            Channel::Tls(conn) => Some(conn.handshake_facts().clone()),
+            _ => None,
         }
     }
 }

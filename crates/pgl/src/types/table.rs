@@ -407,7 +407,7 @@ macro_rules! record_table {
             session_resumption: f64 = Default::Float(0.0),
             /// Number of sessions kept per agent; 0: none. Undefined: robots have no limit, and servers keep none but issue tickets, which all servers of the test accept.
             session_cache: Option<i32>,
-            /// Robot: whether first requests of resumed sessions are sent before the handshake is complete (0-RTT); not over HTTP/2. Server: whether such requests are accepted; needs `session_cache`.
+            /// Robot: whether first requests of resumed sessions are sent before the handshake is complete (0-RTT). Server: whether such requests are accepted; needs `session_cache`.
             early_data: bool = Default::Bool(false),
             /// Robot: whether certificates are checked; undefined: if there is a root_certificate. Server: whether clients need a certificate.
             verify_peer_certificate: Option<bool>,

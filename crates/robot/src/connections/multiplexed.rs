@@ -6,6 +6,7 @@ use std::io;
 use polygraph_link::{Conn, Nanos};
 use polygraph_multiplex::{ClientConnection, WireBytes};
 use polygraph_stats::AuthScheme;
+use polygraph_tls::handshake::{Handshake, HandshakeFacts};
 use polygraph_transport::Channel;
 use polygraph_transport::http3::{self, Http3Client, PathCounts};
 
@@ -52,6 +53,8 @@ pub struct MultiplexedConnection {
     pub set_up: Cell<Option<SetUp>>,
     /// The scheme by which a proxy accepted the robot when it was set up.
     pub granted: Option<AuthScheme>,
+    /// Where the facts of its TLS handshake appear, if it has one and early data went ahead.
+    pub handshake: Option<HandshakeFacts>,
     /// Whether no further streams are opened, because the peer does not want them.
     retired: Cell<bool>,
 }
@@ -75,8 +78,14 @@ impl MultiplexedConnection {
             established: Cell::new(false),
             set_up: Cell::new(None),
             granted: None,
+            handshake: None,
             retired: Cell::new(false),
         }
+    }
+
+    /// The facts of its TLS handshake, once after it is complete.
+    pub fn take_handshake(&self) -> Option<Handshake> {
+        self.handshake.as_ref()?.take()
     }
 
     /// The time that its set-up took, once.

@@ -8,6 +8,7 @@ use polygraph_link::{Conn, IdleState, Link, Nanos};
 use polygraph_multiplex::{ClientConnection, WireBytes};
 use polygraph_stats::evidence::fact;
 use polygraph_stats::{AuthScheme, Block, CloseKind, ErrorKind, Evidence, HttpVersion};
+use polygraph_tls::handshake::Handshake;
 use polygraph_transport::Channel;
 use polygraph_transport::http3::PathCounts;
 use rustc_hash::FxHashMap;
@@ -62,6 +63,12 @@ impl<C: Conn> PooledConnection<C> {
     /// is not idle.
     pub fn may_race(&self) -> bool {
         if self.is_stream() { self.was_idle } else { self.uses > 0 }
+    }
+
+    /// The facts of its TLS handshake, once after it is complete.
+    pub fn take_handshake(&mut self) -> Option<Handshake> {
+        let of_all = || self.multiplexed.as_ref()?.take_handshake();
+        self.conn.take_handshake().or_else(of_all)
     }
 
     /// Whether it is a stream of an HTTP/2 or HTTP/3 connection.
@@ -556,10 +563,12 @@ impl<C: Conn> ConnectionPool<C> {
     ) -> Box<PooledConnection<C>> {
         let PooledConnection { conn, hop, number, use_limit, opened, established, .. } = connection;
         let scheme = if cx.has_tls(hop) { "https" } else { "http" };
+        let handshake = conn.handshake_facts();
         let client = Protocol::Http2(ClientConnection::start(&cx.link, conn, scheme, &cx.profile().http2));
         let mut multiplexed = MultiplexedConnection::new(client, (hop, number), use_limit, opened);
         multiplexed.set_up = Cell::new(connection.set_up);
         multiplexed.granted = connection.granted;
+        multiplexed.handshake = handshake;
         multiplexed.established = Cell::new(established);
         let multiplexed = Rc::new(multiplexed);
         self.of(cx.robot).multiplexed.push(Rc::clone(&multiplexed));
