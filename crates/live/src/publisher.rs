@@ -20,6 +20,10 @@ use crate::statistics::LiveVerdict;
 /// How often the verdict so far is computed. It costs some milliseconds.
 const VERDICT_EVERY: Duration = Duration::from_secs(10);
 
+/// Stack of the thread in bytes: as much as that of a program, because the statistics and the verdict of a whole run are moved about.
+/// A thread's default of 2 MB is too little for some ways of compiling.
+const STACK: usize = 8 << 20;
+
 /// A message to the thread.
 enum Event {
     /// A side waits for traffic.
@@ -47,7 +51,8 @@ impl Publisher {
         let hub = Arc::<Hub>::default();
         let (events, inbox) = channel();
         let mut work = Work::new(Arc::clone(&hub));
-        let thread = thread::Builder::new().name("live".into()).spawn(move || work.run(&inbox))?;
+        let thread = thread::Builder::new().name("live".into()).stack_size(STACK);
+        let thread = thread.spawn(move || work.run(&inbox))?;
         Ok(Publisher {
             hub,
             events: Some(events),
