@@ -118,9 +118,10 @@ impl Uniqueness {
     }
 }
 
-/// The first message of a client.
+/// The first message of a client. That a challenge contains a list of names is for the server to say; Squid's `ntlm_fake_auth` repeats
+/// the flags of the client and has no such list.
 pub fn negotiate() -> Vec<u8> {
-    Negotiate { flags: SUPPORTED }.write()
+    Negotiate { flags: SUPPORTED & !flag::TARGET_INFO }.write()
 }
 
 /// The answer of a client to a challenge.

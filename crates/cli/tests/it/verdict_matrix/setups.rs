@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
+use crate::authentication::squid_with_users;
 use crate::peers::wait_for_listener;
 use crate::sandbox::{Running, Sandbox, free_port};
 
@@ -76,6 +77,12 @@ pub fn credentials() -> Vec<Row> {
             Want::invalid("test", "unverified"),
             |sandbox| proxied(sandbox, &workload(SERVER, &format!("{JOE} auth_error = 100%;"), MEASURE)),
         ),
+        // As curl and browsers do, robots make the best of what the helper says.
+        Row::new("a run", "Squid demands NTLM with `ntlm_fake_auth`", Want::VALID, |sandbox| {
+            let (_squid, port) = squid_with_users(sandbox, "ntlm");
+            let robot = format!("{JOE} pconn_use_lmt = const(20);");
+            run(sandbox, &workload("", &robot, MEASURE), &format!("--proxy 127.0.0.1:{port}"))
+        }),
         altered("the device removes the credentials of robots", |head| {
             let kept = head.lines().filter(|line| !line.starts_with("Authorization"));
             kept.collect::<Vec<_>>().join("\r\n") + "\r\n"

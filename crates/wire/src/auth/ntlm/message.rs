@@ -146,7 +146,7 @@ pub struct Challenge {
     pub flags: u32,
     /// The nonce of the server.
     pub nonce: [u8; 8],
-    /// The name of the server's domain or of the server.
+    /// The name of the server's domain or of the server, for people; empty if it is malformed.
     pub target: String,
     /// Names and time of the server: a list of attributes (section 2.2.2.1).
     pub info: Vec<u8>,
@@ -167,7 +167,9 @@ impl Challenge {
         if av::list(info).is_none() {
             return Err(NtlmError::Malformed("list of attributes"));
         }
-        let target = fields.text(12, flags)?;
+        // Proofs do not depend on this name, so clients accept what they cannot read: Squid's `ntlm_fake_auth` describes a place outside
+        // of the message.
+        let target = fields.text(12, flags).unwrap_or_default();
         Ok(Challenge { flags, nonce: fields.array(24)?, target, info: info.to_vec() })
     }
 
@@ -347,6 +349,22 @@ mod tests {
             };
             prop_assert_eq!(Authenticate::read(&answer.write()), Ok(Authenticate { mic: None, ..answer }));
         }
+    }
+
+    /// The challenge of `ntlm_fake_auth`, a helper of Squid 5.
+    #[test]
+    fn a_name_outside_of_the_message_is_left_out() {
+        let parts: [&[u8]; 5] = [
+            b"NTLMSSP\0\x02\0\0\0\x09\0\x09\0\xae\xaa\xaa\xaa\x06\x82\x08\0",
+            &[7; 8],
+            &[0; 6],
+            &[0x3a, 0],
+            b"WORKGROUP",
+        ];
+        let bytes = parts.concat();
+        let wanted = Challenge { flags: 0x8_8206, nonce: [7; 8], target: String::new(), info: vec![0; 4] };
+        assert_eq!(Challenge::read(&bytes), Ok(wanted));
+        assert_eq!(Challenge::read(&bytes[..30]), Err(NtlmError::Malformed("too short")));
     }
 
     #[test]
