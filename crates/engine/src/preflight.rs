@@ -1,10 +1,10 @@
-//! The check before a test: one connection to the first peer of the robots, and one request to a server and back, or the TLS
-//! handshake with the peer.
+//! The check before a test: one connection to the first peer of the robots, and one request to a server and back. If no request is
+//! possible, the TLS handshake with the peer or the start of HTTP/2 is the check.
 //!
 //! It uses blocking sockets, because nothing else runs yet. If the servers of the test are on this machine, a
 //! [`Responder`] answers for them until they listen.
 
-mod handshake;
+mod exchange;
 mod http2;
 mod login;
 mod responder;
@@ -21,6 +21,7 @@ use polygraph_wire::preflight;
 use polygraph_wire::preflight::PreflightReply;
 use socket2::{Domain, Protocol, Socket, Type};
 
+use exchange::Question;
 pub use responder::Responder;
 
 /// How long a temporary failure is tried again, for example while a device is starting.
@@ -61,13 +62,12 @@ pub struct Probe {
     pub authority: String,
     /// Whether the peer at `to` is a proxy, so that the URL is absolute.
     pub absolute: bool,
-    /// Whether robots use TLS, a tunnel, or only HTTP/2 on this route. Then only the connection is checked: what is wrong with
-    /// them is counted in its own classes as soon as the test runs.
+    /// Whether the request is left out, because robots use a tunnel or HTTP/3 on this route, or servers use TLS. What is wrong with
+    /// these is counted in its own classes as soon as the test runs.
     pub connects_only: bool,
-    /// If only the connection is checked and robots use TLS with the peer itself: this handshake is a part of the check.
+    /// If robots use TLS with the peer itself.
     pub tls: Option<ProbeTls>,
-    /// If only the connection is checked and robots speak HTTP/2 with the peer itself, without TLS: its SETTINGS are a part of the
-    /// check.
+    /// Whether robots speak HTTP/2 with the peer itself, without TLS.
     pub http2: bool,
     /// Whether the peer is a SOCKS proxy. If only the connection is checked, the login is a part of the check.
     pub socks: bool,
@@ -161,16 +161,8 @@ impl Probe {
         patience: Duration,
         requests: &mut u64,
     ) -> Result<PreflightReply, ProbeError> {
-        let deadline = Instant::now() + patience;
-        let mut stream = self.connect(patience)?;
         if self.connects_only {
-            if let Some(tls) = &self.tls {
-                handshake::shake_hands(stream, self.to, tls, patience)?;
-            } else if self.http2 {
-                http2::begin(&mut stream, deadline)?;
-            } else if self.socks {
-                login::to_socks(&mut stream, self.user.as_ref(), patience)?;
-            }
+            self.meet(patience)?;
             return Ok(PreflightReply {
                 status: 200,
                 ours: true,
@@ -180,57 +172,49 @@ impl Probe {
             });
         }
         let target = preflight::target(&self.authority, token, self.absolute);
-        let seen = self.ask(
-            &mut stream,
-            token,
-            &preflight::request(&self.authority, &target, ""),
-            deadline,
-            requests,
-        )?;
+        let mut ask = |proof| {
+            let request = preflight::request(&self.authority, &target, proof);
+            self.ask(Question { request: &request, token }, patience, requests)
+        };
+        let seen = ask("")?;
         let proof = self.user.as_ref().and_then(|user| Some((user, login::proof(user, &seen, &target)?)));
         let Some((user, proof)) = proof else { return Ok(seen) };
-        let request = preflight::request(&self.authority, &target, &proof);
-        let again = self.ask(&mut self.connect(patience)?, token, &request, deadline, requests)?;
+        let again = ask(&proof)?;
         if again.status == seen.status { Err(ProbeError::UserRefused(user.name.clone())) } else { Ok(again) }
     }
 
-    /// Sends a request, and reads the reply.
+    /// Goes as far as possible without a request.
+    fn meet(&self, patience: Duration) -> Result<(), ProbeError> {
+        let mut stream = self.connect(patience)?;
+        if let Some(tls) = &self.tls {
+            exchange::over_tls(stream, self.to, tls, None, patience)?;
+        } else if self.http2 {
+            http2::begin(&mut stream, Instant::now() + patience)?;
+        } else if self.socks {
+            login::to_socks(&mut stream, self.user.as_ref(), patience)?;
+        }
+        Ok(())
+    }
+
+    /// Sends a request on a connection of its own, and reads the reply.
     fn ask(
         &self,
-        stream: &mut TcpStream,
-        token: &str,
-        request: &[u8],
-        deadline: Instant,
+        question: Question<'_>,
+        patience: Duration,
         requests: &mut u64,
     ) -> Result<PreflightReply, ProbeError> {
-        let left = || deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-        let sent = stream.set_write_timeout(Some(left())).and_then(|()| stream.write_all(request));
+        if self.tls.is_none() && self.http2 {
+            // A peer that does not speak HTTP/2 is recognized by how it begins.
+            self.meet(patience)?;
+        }
+        let stream = self.connect(patience)?;
         *requests += 1;
-        sent.map_err(|_| ProbeError::Closed)?;
-        let (mut data, mut part, mut seen) = (Vec::new(), [0; 4096], None);
-        loop {
-            // If the device drops the header field, the body has the token, so a foreign reply is read to its end.
-            let wait = if seen.is_some() { left().min(PAUSE) } else { left() };
-            let got = stream.set_read_timeout(Some(wait)).and_then(|()| stream.read(&mut part));
-            let ended = match got {
-                Ok(0) => Some(ProbeError::Closed),
-                Ok(n) => {
-                    data.extend_from_slice(&part[..n]);
-                    None
-                }
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => None,
-                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                    Some(ProbeError::Silent)
-                }
-                Err(_) => Some(ProbeError::Closed),
-            };
-            seen = match preflight::read(&data, token) {
-                Ok(found) => found,
-                Err(_) => return Err(ProbeError::NotHttp(data)),
-            };
-            if seen.as_ref().is_some_and(|seen| seen.ours) || ended.is_some() || data.len() > MAX_REPLY {
-                return seen.ok_or(ended.unwrap_or(ProbeError::NotHttp(data)));
+        match &self.tls {
+            Some(tls) => {
+                exchange::over_tls(stream, self.to, tls, Some(question), patience)?.ok_or(ProbeError::Closed)
             }
+            None if self.http2 => exchange::over_http2(stream, question, patience),
+            None => ask_in_clear(stream, question, Instant::now() + patience),
         }
     }
 
@@ -249,6 +233,42 @@ impl Probe {
             io::ErrorKind::ConnectionReset => ProbeError::Closed,
             _ => ProbeError::Unreachable(e),
         })
+    }
+}
+
+/// Sends a request without TLS and reads the reply of HTTP/1, with sockets that block.
+fn ask_in_clear(
+    mut stream: TcpStream,
+    question: Question<'_>,
+    deadline: Instant,
+) -> Result<PreflightReply, ProbeError> {
+    let left = || deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+    let sent = stream.set_write_timeout(Some(left())).and_then(|()| stream.write_all(question.request));
+    sent.map_err(|_| ProbeError::Closed)?;
+    let (mut data, mut part, mut seen) = (Vec::new(), [0; 4096], None);
+    loop {
+        // If the device drops the header field, the body has the token, so a foreign reply is read to its end.
+        let wait = if seen.is_some() { left().min(PAUSE) } else { left() };
+        let got = stream.set_read_timeout(Some(wait)).and_then(|()| stream.read(&mut part));
+        let ended = match got {
+            Ok(0) => Some(ProbeError::Closed),
+            Ok(n) => {
+                data.extend_from_slice(&part[..n]);
+                None
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => None,
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                Some(ProbeError::Silent)
+            }
+            Err(_) => Some(ProbeError::Closed),
+        };
+        seen = match preflight::read(&data, question.token) {
+            Ok(found) => found,
+            Err(_) => return Err(ProbeError::NotHttp(data)),
+        };
+        if seen.as_ref().is_some_and(|seen| seen.ours) || ended.is_some() || data.len() > MAX_REPLY {
+            return seen.ok_or(ended.unwrap_or(ProbeError::NotHttp(data)));
+        }
     }
 }
 

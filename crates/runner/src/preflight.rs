@@ -144,23 +144,22 @@ fn routes_of(
         let (name, password) = user.split_once(':').unwrap_or((user, ""));
         ProbeUser { name: name.to_owned(), password: password.to_owned() }
     });
-    let route = |to: SocketAddr, target| ProbeRoute {
-        probe: Probe {
+    let route = |to: SocketAddr, target| {
+        let tls = tls_with(profile, server, to, target, check);
+        let is_tunnel = target == ProbeTarget::Proxy && server.tls;
+        let is_secure = server.tls || profile.secure_proxies.contains(&to);
+        let probe = Probe {
             to,
             from: profile.addresses.first().copied().filter(|from| from.is_ipv4() == to.is_ipv4()),
             authority: server.authority.clone(),
             absolute: target == ProbeTarget::Proxy,
-            connects_only: server.tls || profile.secure_proxies.contains(&to) || profile.speaks_only_http2(),
-            tls: tls_with(profile, server, to, target, check),
-            http2: profile.speaks_only_http2()
-                && !profile.speaks_http3()
-                && !server.tls
-                && !profile.secure_proxies.contains(&to),
+            connects_only: is_tunnel || profile.speaks_http3() || (is_secure && tls.is_none()),
+            tls,
+            http2: profile.speaks_only_http2() && !profile.speaks_http3() && !is_secure,
             socks: target == ProbeTarget::SocksProxy,
             user: user.clone().filter(|_| target != ProbeTarget::Origin),
-        },
-        target,
-        credentials: !profile.credentials.is_empty(),
+        };
+        ProbeRoute { probe, target, credentials: !profile.credentials.is_empty() }
     };
     if let Some(socks) = profile.socks.as_ref().filter(|socks| socks.share == 1.0) {
         // The servers and proxies can be reached only from the SOCKS proxies, which have no plain HTTP.

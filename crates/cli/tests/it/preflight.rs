@@ -69,6 +69,10 @@ fn somebody_who_does_not_do_the_work_of_a_device() {
         (None, ["did not answer", "did not arrive at the origin server"]),
         (Some(""), ["closes them without answering", "did not arrive"]),
         (Some("SSH-2.0-OpenSSH_9.6\r\n"), ["does not answer in HTTP/1", "SSH server"]),
+        (
+            Some("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"),
+            ["answered 400", "use --device_tls yes"],
+        ),
         (Some("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"), ["answered 403", "access rule"]),
         (
             Some("HTTP/1.1 502 Bad Gateway\r\nServer: box\r\nContent-Length: 0\r\n\r\n"),
@@ -162,6 +166,37 @@ fn a_failed_handshake_is_named() {
     let plain = sandbox.polygraph(run);
     assert!(plain.code() == Some(1) && plain.out.contains("c213, not_tls"), "{plain:?}");
     assert!(!sandbox.path().join("runs").exists(), "{plain:?}");
+}
+
+/// The request travels as those of the robots will, so a device that reaches no server is found whatever it speaks.
+#[test]
+fn a_missing_server_is_found_through_tls_and_http_2() {
+    let sandbox = Sandbox::new();
+    let made = sandbox.polygraph("certs --key_type ECDSA-P256 --name 127.0.0.1");
+    assert_eq!(made.code(), Some(0), "{made:?}");
+    let words = "--preflight 400ms --xact_think none --goal 1s --cool_phase none --predict no --loops 1";
+    for (cert, tls) in [("", ""), ("--cert certs/all.pem", "--device_tls yes --trust_ca certs/ca.crt")] {
+        for version in ["1.1", "2"] {
+            let (origin, other) = (free_port(), free_port());
+            let mut device =
+                sandbox.start(&format!("proxy --port 0 --loops 1 --origin 127.0.0.1:{origin} {cert}"));
+            let port = device.port("at");
+            let run = |origin: u16, out: &str| {
+                sandbox.polygraph(&format!(
+                    "run --surrogate 127.0.0.1:{port} {tls} --http_version {version} --origin_port {origin} {words} {out}"
+                ))
+            };
+            let missed = run(other, "");
+            refused(
+                &sandbox,
+                &missed,
+                1,
+                &["FAILED (device): the device at", "answered 502", "--origin_port"],
+            );
+            let found = run(origin, "--req_rate 50/sec --runs found");
+            assert!(found.out.contains("errors         0 of"), "{version} {tls}: {found:?}");
+        }
+    }
 }
 
 /// Robots that speak only HTTP/2 need a peer that does, and robots of a SOCKS proxy that proxy.

@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use polygraph_engine::preflight::{Probe, ProbeError};
+use polygraph_tls::failure::FailureKind;
 use polygraph_wire::preflight::PreflightReply;
 
 use crate::Failure;
@@ -132,8 +133,14 @@ impl ProbeCase<'_> {
             ),
             ProbeError::Tls(failure) => {
                 let class = failure.kind.class();
+                let remedy = match failure.kind {
+                    FailureKind::NotTls if self.target != ProbeTarget::Origin => {
+                        ". Give it a certificate (`--device_opt cert=FILE`, if `polygraph devices` lists that), or name its port for TLS"
+                    }
+                    _ => "",
+                };
                 format!(
-                    "the TLS handshake with {who} fails ({}, {}): {failure}. {}",
+                    "the TLS handshake with {who} fails ({}, {}): {failure}. {}{remedy}",
                     class.number(),
                     class.name(),
                     class.hint().trim_end_matches('.')
@@ -178,9 +185,10 @@ impl ProbeCase<'_> {
                 let to = location.as_deref().unwrap_or("nowhere");
                 format!("a redirect to {to}; is it a block page, a login portal, or a rule that redirects to https?")
             }
-            400 if self.target == ProbeTarget::Proxy => {
-                "is it a proxy for plain HTTP, and is this the proxy's port? Web servers and TLS ports answer like this".into()
-            }
+            400 if self.probe.tls.is_none() => format!(
+                "TLS ports answer requests without TLS like this{}. If this is one, use --device_tls yes; else see its log",
+                if self.target == ProbeTarget::Proxy { ", and so do web servers that are no proxies" } else { "" }
+            ),
             401 | 407 => "it demands a user name and a password: give the robots some with --credentials NAME:PASSWORD, or `credentials` in a \
             workload file, or allow this host without a password".into(),
             403 => format!(
@@ -241,7 +249,7 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
-    use polygraph_tls::failure::{FailureKind, TlsFailure};
+    use polygraph_tls::failure::TlsFailure;
 
     #[test]
     fn every_case_says_what_to_do() {
@@ -271,7 +279,7 @@ mod tests {
         };
         for (status, text) in [
             (302, "https://login/"),
-            (400, "the proxy's port"),
+            (400, "no proxies. If this is one, use --device_tls yes"),
             (403, "access rule"),
             (407, "credentials"),
             (404, "passing it on"),
@@ -295,6 +303,10 @@ mod tests {
             (
                 ProbeError::Tls(TlsFailure::new(FailureKind::WrongName, "not for x")),
                 "(c215, certificate_name): not for x",
+            ),
+            (
+                ProbeError::Tls(TlsFailure::new(FailureKind::NotTls, "no record")),
+                "Give it a certificate (`--device_opt cert=FILE`",
             ),
         ] {
             assert!(case.trouble(&trouble).contains(text), "{}", case.trouble(&trouble));
