@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use clap::Args;
 use polygraph_plan::Test;
+use polygraph_robot::Profile;
 use polygraph_runner::Failure;
 use polygraph_tls::pem::PemFile;
 
 use super::values::yes_no;
+use crate::output;
 
 /// TLS between robots and the device.
 #[derive(Args, Clone, Debug)]
@@ -44,6 +46,12 @@ impl DeviceTlsOptions {
             test.trust(&authorities).map_err(|text| Failure::usage(format!("--trust_ca: {text}")))?;
         }
         test.device_tls = self.device_tls;
+        if self.device_tls.is_none() && has_idle_tls(test) {
+            output::warn(
+                "the robots have `ssl_wraps`, but no server that they visit has, so they use no TLS: if only the device has TLS, add \
+                 --device_tls yes",
+            );
+        }
         if self.device_tls == Some(true) {
             if test.robots.iter().any(|profile| profile.tls.is_empty()) {
                 return Err(Failure::usage("--device_tls: the robots of the workload need `ssl_wraps`"));
@@ -55,4 +63,11 @@ impl DeviceTlsOptions {
         }
         Ok(())
     }
+}
+
+/// Whether robots have settings of TLS that nobody in the workload asks for.
+fn has_idle_tls(test: &Test) -> bool {
+    let mut robots = test.robots.iter().filter(|profile| profile.count > 0);
+    let may_use = |profile: &Arc<Profile>| profile.foreign > 0.0 || !profile.secure_proxies.is_empty();
+    !test.has_secure_servers() && robots.any(|profile| !profile.tls.is_empty() && !may_use(profile))
 }

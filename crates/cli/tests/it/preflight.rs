@@ -199,6 +199,27 @@ fn a_missing_server_is_found_through_tls_and_http_2() {
     }
 }
 
+/// Settings of TLS that nobody needs are pointed out.
+#[test]
+fn robots_whose_servers_have_no_tls_are_told() {
+    let sandbox = Sandbox::new();
+    let port = free_port();
+    let server = free_port();
+    sandbox.write(
+        "tls.pg",
+        &format!(
+            "SslWrap W;\nContent c = {{ size = const(1KB); }};\nServer S = {{ contents = [ c ]; addresses = ['127.0.0.1:{server}']; }};\n\
+             Robot R = {{ origins = S.addresses; req_rate = 5/sec; addresses = ['127.0.0.1']; ssl_wraps = [ W ]; }};\n\
+             Phase p = {{ name = \"p\"; goal.duration = 1sec; }};\nschedule(p); use(S, R);\n"
+        ),
+    );
+    for (option, told) in [("", true), ("--device_tls no", false), ("--device_tls yes", false)] {
+        let done = sandbox.polygraph(&format!("run tls.pg --surrogate 127.0.0.1:{port} {option}"));
+        refused(&sandbox, &done, 3, &["nothing listens"]);
+        assert_eq!(done.err.contains("add --device_tls yes"), told, "{option}: {done:?}");
+    }
+}
+
 /// Robots that speak only HTTP/2 need a peer that does, and robots of a SOCKS proxy that proxy.
 #[test]
 fn peers_that_do_not_speak_what_robots_speak() {
