@@ -249,6 +249,15 @@ impl Test {
         }
     }
 
+    /// Whether robots reach servers through SOCKS proxies alone, which store nothing.
+    pub fn uses_socks_alone(&self) -> bool {
+        let alone = |profile: &Arc<Profile>| {
+            let socks = profile.socks.as_ref().filter(|socks| socks.share == 1.0);
+            socks.is_some_and(|socks| socks.chained == 0.0 || profile.proxies.is_empty())
+        };
+        !self.robots.is_empty() && self.robots.iter().all(alone)
+    }
+
     /// Whether any server that robots visit has TLS.
     pub fn has_secure_servers(&self) -> bool {
         self.field.servers.iter().any(|server| server.tls)

@@ -77,6 +77,9 @@ pub fn explain(facts: &RunFacts) -> Option<MissExplanation> {
         let may_have_cache = client.processes.iter().all(ProcessFacts::may_have_cache);
         without_hits(&headline.scope, may_have_cache, says_how_long_fresh)
     };
+    if sentences.is_empty() {
+        return None;
+    }
     let causes = MissCause::ALL
         .into_iter()
         .filter(|cause| hits > 0 || SHOWN_BY_REPLIES.contains(cause))
@@ -151,7 +154,8 @@ fn sentences(scope: &Scope, with_room: Option<(&str, f64)>) -> Vec<String> {
     out
 }
 
-/// The explanation of a run without hits. Only what the replies themselves show can be said of a device that may have no cache.
+/// The explanation of a run without hits. Only what the replies themselves show can be said of a device that may have no cache, and
+/// nothing of one that has none.
 fn without_hits(scope: &Scope, may_have_cache: bool, says_how_long_fresh: bool) -> Vec<String> {
     let block = &scope.block;
     let missed = block.missed_total().count;
@@ -161,13 +165,21 @@ fn without_hits(scope: &Scope, may_have_cache: bool, says_how_long_fresh: bool) 
         .filter(|cause| share(*cause) >= WORTH_A_SENTENCE)
         .map(|cause| of_cause(cause, &percent(share(cause))))
         .collect();
+    if !may_have_cache && shown.is_empty() {
+        return Vec::new();
+    }
     let what = match share(MissCause::Unmarked) > 0.0 {
         true => "No reply could be recognized as a hit",
         false => "No reply came from a cache",
     };
     let mut out = vec![format!("{what}: all {} offered hits were misses.", number(Some(missed as f64), 0))];
     let storage = share(MissCause::Evicted) + share(MissCause::NeverStored);
-    if may_have_cache && shown.is_empty() && storage >= WORTH_A_SENTENCE {
+    if 2 * block.tls.tunneled.size.count() > block.ok_count() {
+        out.push(
+            "Requests travelled in tunnels (CONNECT), where only a proxy that intercepts TLS can see them."
+                .to_owned(),
+        );
+    } else if shown.is_empty() && storage >= WORTH_A_SENTENCE {
         let fresh = match says_how_long_fresh {
             true => "",
             false => {
@@ -451,7 +463,7 @@ mod tests {
         let settings = &mut client.processes[0].header.settings;
         settings.retain(|(name, _)| name != setting.0);
         settings.push((setting.0.into(), setting.1.into()));
-        let story = explain(&facts).unwrap();
+        let Some(story) = explain(&facts) else { return String::new() };
         let causes = story.causes.iter().map(|(cause, _)| cause.name());
         story.sentences.into_iter().chain(causes.map(str::to_owned)).collect::<Vec<_>>().join("\n")
     }
@@ -477,11 +489,21 @@ mod tests {
     }
 
     #[test]
+    fn a_proxy_that_sees_no_requests_stores_nothing() {
+        let mut scope = scope(&[(MissCause::NeverStored, 500)]);
+        for told in [false, true] {
+            let text = told_of_run(scope.clone(), ("proxy", "127.0.0.1:3128"));
+            assert_eq!(text.contains("Requests travelled in tunnels"), told, "{text}");
+            assert_eq!(text.contains("it is set up not to store them"), !told, "{text}");
+            scope.block.tls.tunneled.size.record_n(10, 1000);
+        }
+    }
+
+    #[test]
     fn a_device_without_a_cache_is_told_nothing_about_lifetimes() {
         let causes = [(MissCause::Expired, 320), (MissCause::NeverStored, 100), (MissCause::AfterReload, 80)];
-        let none = "No reply came from a cache: all 500 offered hits were misses.";
         for setting in [("device", "balancer"), ("SOCKS proxy", "127.0.0.1:1080")] {
-            assert_eq!(told_of_run(scope(&causes), setting), none, "{setting:?}");
+            assert_eq!(told_of_run(scope(&causes), setting), "", "{setting:?}");
         }
         let text = told_of_run(with_a_hit(scope(&causes)), ("device", "balancer"));
         assert!(text.contains("64 % of the missed hits were repeats of copies that had expired"), "{text}");

@@ -155,7 +155,8 @@ fn protocols(block: &Block, unchecked: Option<&str>) -> Option<String> {
     let http = counts.iter().filter(|(_, count)| *count > 0);
     let http: Vec<String> =
         http.map(|(version, count)| format!("{} {}", version.title(), share(*count, all))).collect();
-    let mut parts = vec![http.join(", ")];
+    // Without a reply, no version of HTTP is known.
+    let mut parts: Vec<String> = if http.is_empty() { Vec::new() } else { vec![http.join(", ")] };
     if tls.handshakes() > 0 {
         let named =
             |code, n| format!("{} {}", version_name(code).unwrap_or("TLS"), share(n, tls.versions.sum()));
@@ -240,6 +241,12 @@ mod tests {
         resumed.tls.versions.add(Version::Tls13.code(), 40);
         resumed.tls.full_us.record_n(900, 30);
         resumed.tls.resumed_us.record_n(300, 10);
+        let mut refused = phase(HttpVersion::Http2, 0, 0);
+        refused.tls = resumed.tls.clone();
+        assert_eq!(
+            protocols(&refused, None).as_deref(),
+            Some("TLSv1.3 100.0 %, 40 handshakes, 25.0 % resumed")
+        );
         assert_eq!(
             protocols(&resumed, None).as_deref(),
             Some("HTTP/2 100.0 %; TLSv1.3 100.0 %, 40 handshakes, 25.0 % resumed")

@@ -239,7 +239,7 @@ impl<'a> Bench<'a> {
                      and --predict none no hits"
                         .to_owned(),
                 ),
-                None if self.device_role() == Some(DeviceRole::Balancer) => Ok(None),
+                None if self.device_role() == Some(DeviceRole::Balancer) || self.test.uses_socks_alone() => Ok(None),
                 None => Ok(Some(Model::instant(Cache::Ideal))),
             }),
         }

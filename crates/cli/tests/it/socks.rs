@@ -75,6 +75,8 @@ fn robots_reach_servers_through_socks_proxies() {
         let (done, figures) = run(&sandbox, &format!("--socks_proxy 127.0.0.1:{port}"));
         assert_eq!(figures["errors.count"], 0.0, "{name}: {done:?}");
         assert!(matches!(done.verdict(), "VALID" | "INVALID"), "{name}: {done:?}");
+        assert!(done.out.contains("predicted   (no device)"), "SOCKS proxies store nothing: {done:?}");
+        assert!(!done.out.contains("missed hits"), "{done:?}");
         let ended = figures["ok_xact.count"];
         assert!(ended > 400.0 && figures["socks.size.count"] == ended, "{name}: {done:?}");
         // At most 8 requests on each connection, and each connection is opened through the proxy.
