@@ -2,6 +2,7 @@
 
 use polygraph_stats::record::settings::{ACCOUNTS, NO_ACCOUNTS};
 use polygraph_stats::{Block, Class, ErrorKind, KindLimits, RobotLimits};
+use polygraph_tls::names::alert_name;
 
 use super::LimitingParty;
 use super::blame::{self, ERRORS_MAX};
@@ -19,6 +20,16 @@ const CERTIFICATES: [ErrorKind; 4] = [
     ErrorKind::CertificateDates,
     ErrorKind::CertificateIssuer,
     ErrorKind::BadCertificate,
+];
+
+/// Alerts of a client that does not accept the certificate of a server (RFC 8446, section 6.2).
+const CERTIFICATE_ALERTS: [&str; 6] = [
+    "bad_certificate",
+    "unsupported_certificate",
+    "certificate_revoked",
+    "certificate_expired",
+    "certificate_unknown",
+    "unknown_ca",
 ];
 
 /// If the bench explains most failures of these phases without the device: whose fault they are, and the reason as the end of a sentence.
@@ -75,6 +86,26 @@ pub(super) fn explained(facts: &RunFacts, scope: &Scope, phases: &str) -> Option
             Some((Test, ": the servers refused what robots offered in TLS handshakes".to_owned()))
         }
         _ => None,
+    }
+}
+
+/// If the device refused the certificate of the servers about as often as transactions failed: what the end of a sentence says about it.
+/// Whether it was right depends on whom it is configured to trust, so this is no excuse.
+pub(super) fn refused_certificate(facts: &RunFacts, failed: f64) -> String {
+    let alerts =
+        facts.server.as_ref().and_then(|side| side.total.as_ref()).map(|total| &total.block.tls.alerts);
+    let about_certificates =
+        alerts.into_iter().flat_map(|alerts| alerts.iter()).filter_map(|(code, count)| {
+            let name =
+                alert_name(u8::try_from(code).ok()?).filter(|name| CERTIFICATE_ALERTS.contains(name))?;
+            Some((name, count))
+        });
+    match about_certificates.max_by_key(|(_, count)| *count) {
+        Some((name, count)) if facts.device && 2.0 * count as f64 > failed => format!(
+            ": the device refused the certificate of the servers, as {count} alerts say there ({name}); give the servers a certificate that \
+             it accepts, or let it trust their authority"
+        ),
+        _ => String::new(),
     }
 }
 

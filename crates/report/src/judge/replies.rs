@@ -4,7 +4,7 @@ use polygraph_stats::error::Nature;
 use polygraph_stats::{EndReason, ErrorKind, Side};
 
 use super::blame::{self, Blame, ERRORS_MAX, failed_by, most_to_blame, relayed};
-use super::explained::explained;
+use super::explained::{explained, refused_certificate};
 use super::{Findings, LimitingParty, apart, foreign};
 use crate::facts::{PhaseFacts, RunFacts};
 use crate::scope::Scope;
@@ -28,10 +28,14 @@ pub(super) fn errors(facts: &RunFacts, found: &mut Findings) {
     };
     let evidence = headline.evidence();
     if let Some(blamed) = too_many(evidence) {
-        let (text, deed) = (text(&headline.phase, evidence, blamed), blame::deed(evidence));
+        let (mut text, deed) = (text(&headline.phase, evidence, blamed), blame::deed(evidence));
         let is_much = |failed: f64| failed > ERRORS_MAX * blame::ended(evidence);
         let said = failed_by(evidence, Blame::Device);
-        match explained(facts, evidence, &headline.phase) {
+        let own = explained(facts, evidence, &headline.phase);
+        if own.is_none() {
+            text += &refused_certificate(facts, blamed);
+        }
+        match own {
             Some((party, why)) => {
                 let share = (blamed, blame::ended(evidence));
                 found.explain("errors", party, format!("{text}{why}"), share);

@@ -257,6 +257,26 @@ fn refused_credentials() {
     );
 }
 
+/// A device that reaches no server because it does not accept their certificate.
+#[test]
+fn certificates_that_the_device_refuses_are_told() {
+    const CERTIFICATE_EXPIRED: u16 = 45;
+    const PROTOCOL_VERSION: u16 = 70;
+    let told = |alert, count| {
+        let run = Run { error: Some((2, ErrorKind::BadStatus)), ..Run::default() };
+        let mut facts = fold(&run.logs()).unwrap();
+        facts.server.as_mut().unwrap().total.as_mut().unwrap().block.tls.alerts.add(alert, count);
+        let verdict = judge(&facts);
+        assert_eq!(verdict.word(), "FAILED (device)");
+        verdict.findings[0].text.contains(
+            "refused the certificate of the servers, as 9000 alerts say there (certificate_expired)",
+        )
+    };
+    assert!(told(CERTIFICATE_EXPIRED, 9000));
+    assert!(!told(CERTIFICATE_EXPIRED, 20), "too few to explain the failures");
+    assert!(!told(PROTOCOL_VERSION, 9000));
+}
+
 /// What a device sends to servers more often than robots want it.
 #[test]
 fn requests_that_nobody_made_are_told() {
