@@ -295,7 +295,7 @@ catalogue! {
     "c" 213 NotTls "not_tls" Both Fails Message "TLS: the peer does not speak TLS"
         "The peer answered in another protocol, usually HTTP: the port is not a TLS port, or one side has `ssl_wraps` and the other has not."
     "c" 214 TlsNothingInCommon "tls_nothing_in_common" Both Fails Access "TLS: no common version, cipher, group or protocol"
-        "The two sides allow no common version, cipher suite, group or application protocol; compare `protocols`, `ciphers` and `groups` of the workload with the settings of the device. A server that misses a client certificate may also end a handshake so."
+        "The two sides allow no common version, cipher suite, group or application protocol; compare `protocols`, `ciphers`, `groups` and `http_versions` (`--http_version`) of the workload with the settings of the device. A server that misses a client certificate may also end a handshake so."
     "c" 215 CertificateName "certificate_name" Both Fails Access "TLS: certificate for another name"
         "The certificate is not valid for the name in the URL: give the server or the device a certificate for all names of the workload (`polygraph certs`)."
     "c" 216 CertificateDates "certificate_dates" Both Fails Access "TLS: certificate expired or not valid yet"
