@@ -54,8 +54,8 @@ pub(crate) fn spelt_out(name: &str) -> Option<String> {
     })
 }
 
-/// Up to five names similar to `wanted`, the most similar first: names that contain it as whole parts, or else names that are
-/// spelt like it, one of each group of statistics.
+/// Up to five names similar to `wanted`, the most similar first: statistics of short names (`rptm.p95` for `p95`) and names that
+/// contain it as whole parts, or else names that are spelt like it, one of each group of statistics.
 pub(crate) fn near(wanted: &str) -> Vec<String> {
     let known =
         || SHORT.iter().map(|(short, _)| *short).chain(figures::all().iter().map(|f| f.name.as_str()));
@@ -72,9 +72,11 @@ pub(crate) fn near(wanted: &str) -> Vec<String> {
     let mut groups = HashSet::new();
     let group = |name: &'static str| name.rsplit_once('.').map_or(name, |(group, _)| group);
     alike.retain(|(_, name)| groups.insert(group(name)));
+    let of_short = SHORT.iter().map(|(short, _)| format!("{short}.{wanted}"));
+    let of_short = of_short.filter(|name| spelt_out(name).is_some_and(|name| figures::find(&name).is_some()));
     let names =
         if containing.is_empty() { alike.into_iter().map(|(_, name)| name).collect() } else { containing };
-    names.into_iter().take(5).map(str::to_owned).collect()
+    of_short.chain(names.into_iter().map(str::to_owned)).take(5).collect()
 }
 
 /// The figures that `objects` names: full names, complete first parts of dotted names, short names, or `all`.
@@ -135,7 +137,8 @@ mod tests {
         // Parts of names: the shortest names that have them.
         let error = find("ratio.obj").unwrap_err();
         assert!(error.near.contains(&"hit.ratio.obj".to_owned()), "{error}");
-        assert!(find("p95").unwrap_err().near.iter().all(|name| name.ends_with(".p95")));
+        let near = find("p95").unwrap_err().near;
+        assert!(near[0] == "rptm.p95" && near.iter().all(|name| name.ends_with(".p95")), "{near:?}");
         assert_eq!(
             find("xyzzy").unwrap_err().to_string(),
             "there is no figure `xyzzy`; `lx --list` lists all"
