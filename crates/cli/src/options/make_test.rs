@@ -266,8 +266,12 @@ pub fn of_workload(
     compilation.script_output.iter().for_each(|line| output::print(&format!("script output: {line}\n")));
     output::note_raw(&compilation.render(Style::Plain));
     let Some(mut workload) = compilation.workload else {
+        let example = match polygraph_assets::is_builtin(Path::new(file)) {
+            true => ". docs/workloads.md has a command with all its settings for one machine",
+            false => "",
+        };
         return Err(Failure::usage(format!(
-            "{file} cannot be used; `polygraph check` shows the same findings"
+            "{file} cannot be used; `polygraph check` shows the same findings{example}"
         )));
     };
     workload.compat = variant.compat.or(workload.compat);

@@ -33,6 +33,9 @@ fn names_stand_for_files() {
     let words = "run simple --no_proxy --predict no --loops 1 --out result --set phRun.goal.duration=2sec";
     let done = sandbox.polygraph(words);
     assert!(sandbox.path().join("result/client.log").is_file(), "{done:?}");
+    // The settings that others need are in the manual.
+    let done = sandbox.polygraph("run polymix-2026 --no_proxy");
+    assert!(done.code() == Some(2) && done.err.contains("docs/workloads.md has a command"), "{done:?}");
 }
 
 #[test]
