@@ -341,7 +341,7 @@ fn asks_for_help(error: &clap::Error) -> bool {
 /// Prints why a command line cannot be used, or the requested help.
 fn rejected(error: &clap::Error, words: &[String]) -> ExitCode {
     if error.kind() == clap::error::ErrorKind::UnknownArgument
-        && words.get(1).is_some_and(|command| ["client", "server", "run"].contains(&command.as_str()))
+        && words.get(1).is_some_and(|command| ["client", "server", "run", "peak"].contains(&command.as_str()))
         && let Some(text) = unsupported_options::explain(words)
     {
         return output::failure(&Failure::usage(text));

@@ -1,4 +1,4 @@
-//! Options of the original client and server that this program does not have, and what to use instead.
+//! Options of the original client and server, and of other load generators, that this program does not have, and what to use instead.
 
 /// Names of options, and what to use instead.
 const UNSUPPORTED: [(&[&str], &str); 14] = [
@@ -59,12 +59,36 @@ const UNSUPPORTED: [(&[&str], &str); 14] = [
     ),
 ];
 
-/// Explains the first option among `words` that the original has and this program does not have.
+/// Names of options of other load generators (wrk2, k6, oha and the like), and what to use instead.
+const OF_OTHERS: [(&[&str], &str); 6] = [
+    (&["rate", "rps", "qps", "r", "q"], "the load is --req_rate, for example --req_rate 100/sec"),
+    (
+        &["duration", "d", "z"],
+        "the length of a test is --goal, for example --goal 1min, of which the first tenth is the warm-up",
+    ),
+    (&["requests", "n"], "the length of a test is --goal, for example --goal 5000 for 5000 transactions"),
+    (
+        &["connections", "concurrency", "vus", "threads", "c", "u"],
+        "--robots N --req_rate none keeps N requests under way; with a --req_rate, connections are opened as they are needed",
+    ),
+    (
+        &["threshold", "thresholds"],
+        "conditions are --expect, for example --expect 'rptm.p95<200ms'; exit code 10 if one is not met",
+    ),
+    (
+        &["insecure", "k"],
+        "robots accept any certificate unless --trust_ca or `root_certificate` names an authority",
+    ),
+];
+
+/// Explains the first option among `words` that others have and this program does not have.
 pub fn explain(words: &[String]) -> Option<String> {
     words.iter().find_map(|word| {
         let name = word.strip_prefix('-')?.trim_start_matches('-').to_ascii_lowercase();
-        let (_, text) = UNSUPPORTED.iter().find(|(names, _)| names.contains(&name.as_str()))?;
-        Some(format!("--{name}: {text}"))
+        let mut known = UNSUPPORTED.iter().chain(&OF_OTHERS);
+        let (_, text) = known.find(|(names, _)| names.contains(&name.as_str()))?;
+        let dashes = if name.len() == 1 { "-" } else { "--" };
+        Some(format!("{dashes}{name}: {text}"))
     })
 }
 
@@ -75,14 +99,14 @@ mod tests {
     #[test]
     fn unsupported_options_do_not_exist() {
         let cli = crate::lazy::whole::<crate::Cli>();
-        for command in ["client", "server"] {
+        for command in ["client", "server", "run", "peak"] {
             let there: Vec<&str> = cli
                 .find_subcommand(command)
                 .unwrap()
                 .get_arguments()
                 .filter_map(|arg| arg.get_long())
                 .collect();
-            for name in UNSUPPORTED.iter().flat_map(|(names, _)| *names) {
+            for name in UNSUPPORTED.iter().chain(&OF_OTHERS).flat_map(|(names, _)| *names) {
                 assert!(!there.contains(name), "{command} has {name}");
             }
         }
@@ -94,5 +118,7 @@ mod tests {
         let found = explain(&words("client --goal 5 -Prn_Errs")).unwrap();
         assert!(found.starts_with("--prn_errs: use --dump"), "{found}");
         assert_eq!(explain(&words("client prn_errs --nothing")), None);
+        let found = explain(&words("run -c 50 --proxy x")).unwrap();
+        assert!(found.starts_with("-c: --robots N"), "{found}");
     }
 }
