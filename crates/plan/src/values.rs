@@ -243,6 +243,17 @@ pub fn ports(text: &str) -> Result<(u16, u16), String> {
     }
 }
 
+/// A user name and a password, `joe:secret`.
+///
+/// # Errors
+/// If there is no name or no colon.
+pub fn credentials(text: &str) -> Result<String, String> {
+    match text.split_once(':') {
+        Some((name, _)) if !name.is_empty() => Ok(text.to_owned()),
+        _ => Err("write name:password, for example joe:secret".to_owned()),
+    }
+}
+
 /// A popularity model: `unif`, `zipf` or `zipf:skew`.
 ///
 /// # Errors
@@ -375,5 +386,13 @@ mod tests {
             ports("30000:1024").unwrap_err(),
             "`30000:1024` is not a port range: write low:high, for example 1024:30000"
         );
+        assert_eq!(credentials("joe:a:b").as_deref(), Ok("joe:a:b"));
+        for text in ["joe", ":secret", ""] {
+            assert_eq!(
+                credentials(text).unwrap_err(),
+                "write name:password, for example joe:secret",
+                "{text}"
+            );
+        }
     }
 }

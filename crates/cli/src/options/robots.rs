@@ -57,7 +57,7 @@ pub struct RobotOptions {
     #[arg(long, value_name = "RANGES", value_parser = local_addresses, conflicts_with = "config")]
     pub local_addrs: Option<LocalAddressList>,
     /// User name and password with which robots answer challenges of proxies and servers
-    #[arg(long, value_name = "NAME:PASSWORD", conflicts_with = "config")]
+    #[arg(long, value_name = "NAME:PASSWORD", value_parser = values::credentials, conflicts_with = "config")]
     pub credentials: Option<String>,
     /// Maximum number of open connections; a request that needs one more fails. Default: as many as the limit of file
     /// descriptors allows
