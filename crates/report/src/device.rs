@@ -9,6 +9,7 @@ use serde::Deserialize;
 use crate::facts::RunFacts;
 use crate::text::{UNDEFINED, bytes, number};
 use crate::usage::usage_in;
+use crate::verdict::Tested;
 
 pub use crate::usage::{USAGE, UsageSample};
 
@@ -148,6 +149,9 @@ impl DeviceFacts {
 
 /// The device as far as it is known from logs alone: the proxy's address, the model of a simulation, or no device.
 pub fn of_settings(facts: &RunFacts) -> Option<String> {
+    if let Tested::Servers(at) = &facts.tested {
+        return Some(format!("the server at {at}"));
+    }
     let header = facts.main_side().header();
     match header.setting("device") {
         Some("none") => return Some("no device".to_owned()),

@@ -4,8 +4,8 @@ use polygraph_stats::{ClockAhead, EndReason, ErrorKind, Header, PlannedLoad, Sid
 
 use crate::scope::Scope;
 use crate::series::SeriesPoint;
-use crate::usage::UsageSample;
-use crate::verdict::Verdict;
+use crate::usage::{DeviceEnd, UsageSample};
+use crate::verdict::{Tested, Verdict};
 
 /// How a phase ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -244,9 +244,8 @@ pub struct RunFacts {
     pub headline: Option<Headline>,
     /// The first origin server whose log ends before the robots have finished.
     pub origin_gone: Option<OriginGone>,
-    /// Whether robots sent their requests through a device, as far as is known: no log states that they connected to
-    /// the origin servers directly.
-    pub device: bool,
+    /// What was tested, as far as is known.
+    pub tested: Tested,
     /// The resources that the device used over time, if the program started it; in order.
     pub device_usage: Vec<UsageSample>,
     /// The verdict.

@@ -1,6 +1,7 @@
 //! Folds the logs of one run into the facts from which verdict, reports and tables are made.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::panic::resume_unwind;
 use std::path::PathBuf;
@@ -14,7 +15,7 @@ use crate::judge::{ERRORS_MAX, answered_otherwise, judge};
 use crate::scope::Scope;
 use crate::series;
 use crate::source::{LogSource, of_side};
-use crate::verdict::Verdict;
+use crate::verdict::{Tested, Verdict};
 use crate::{clocks, gather};
 
 /// Why logs cannot be folded.
@@ -63,14 +64,14 @@ fn fold_as_they_are<S: LogSource>(logs: &[S]) -> Result<RunFacts, FoldError> {
         None => client,
     };
     let headline = client.as_ref().or(server.as_ref()).and_then(headline);
-    let device = !client.as_ref().is_some_and(|client| asked_directly(client, server.as_ref()));
+    let tested = tested(client.as_ref(), server.as_ref());
     let mut facts = RunFacts {
         start_unix_ns,
         client,
         server,
         headline,
         origin_gone,
-        device,
+        tested,
         device_usage: logs
             .iter()
             .map(LogSource::device_usage)
@@ -151,8 +152,21 @@ fn failed_before(robots: &SideFacts, at_s: f64) -> bool {
     failed > ERRORS_MAX * ended
 }
 
+/// What robots sent their requests to. Where no log tells of the servers and robots name no device, it is what answers at the address
+/// of the servers.
+fn tested(client: Option<&SideFacts>, server: Option<&SideFacts>) -> Tested {
+    let Some(client) = client.filter(|client| asked_directly(client, server)) else { return Tested::Device };
+    let asked: BTreeSet<&str> =
+        client.processes.iter().filter_map(|process| process.setting("origins")).collect();
+    let says_none = client.processes.iter().all(|process| process.setting("device").is_some());
+    match server.is_some() || says_none {
+        true => Tested::Bench,
+        false => Tested::Servers(asked.into_iter().collect::<Vec<_>>().join(", ")),
+    }
+}
+
 /// Whether there was no device between robots and origin servers: the client's log states this, or its only target is
-/// the address at which the servers of the command line listen.
+/// the address at which the servers of the command line listen, as far as logs tell where these are.
 fn asked_directly(client: &SideFacts, server: Option<&SideFacts>) -> bool {
     client.processes.iter().all(|process| {
         if let Some(device) = process.setting("device") {
@@ -161,7 +175,9 @@ fn asked_directly(client: &SideFacts, server: Option<&SideFacts>) -> bool {
         process.setting("proxy") == Some("none")
             && process.setting("SOCKS proxy").is_none_or(|socks| socks == "none")
             && process.header.workload_text.is_empty()
-            && server.is_some_and(|side| asked_at_its_address(process, &side.processes[0]))
+            && server.map_or(process.setting("origins").is_some(), |side| {
+                asked_at_its_address(process, &side.processes[0])
+            })
     })
 }
 

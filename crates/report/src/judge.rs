@@ -47,7 +47,9 @@ use polygraph_stats::BinSet;
 
 use crate::facts::RunFacts;
 use crate::mixed::MIXED;
-use crate::verdict::{FindingSeverity, LimitingParty, Verdict, VerdictFinding, VerdictOutcome, VoidBy};
+use crate::verdict::{
+    FindingSeverity, LimitingParty, Tested, Verdict, VerdictFinding, VerdictOutcome, VoidBy,
+};
 
 pub(crate) use blame::ERRORS_MAX;
 pub use contents::MARK as CONTENTS_MARK;
@@ -60,7 +62,7 @@ pub(crate) const BINS: BinSet = BinSet::LATENESS;
 
 /// Applies all rules.
 pub fn judge(facts: &RunFacts) -> Verdict {
-    let mut found = Findings { all: Vec::new(), device: facts.device };
+    let mut found = Findings { all: Vec::new(), tested: facts.tested.clone() };
     rules().iter().for_each(|rule| rule.apply(facts, &mut found));
     found.into_verdict()
 }
@@ -68,8 +70,8 @@ pub fn judge(facts: &RunFacts) -> Verdict {
 /// What the rules have found so far.
 struct Findings {
     all: Vec<VerdictFinding>,
-    /// Whether there was a device, as far as is known.
-    device: bool,
+    /// What was tested, as far as is known.
+    tested: Tested,
 }
 
 /// Rules that find the bench too slow: a slow device is no evidence then.
@@ -96,7 +98,7 @@ impl Findings {
     /// Adds a failure of the device that does not depend on the speed of the bench; `deed` says what the device did, and follows
     /// `the device`. Where robots connect to the servers directly, the failure is that of the servers.
     fn failed_as(&mut self, rule: &'static str, deed: &'static str, text: String) {
-        match self.device {
+        match self.tested.is_device() {
             true => self.push(rule, FindingSeverity::Failed, Some(LimitingParty::Device), text),
             false => self.push(
                 rule,
@@ -193,7 +195,7 @@ impl Findings {
         self.excuse_for_missing_server_log();
         let excuses: Vec<Option<&str>> =
             self.all.iter().map(|finding| self.excuse(finding.void_by)).collect();
-        let Findings { all: mut findings, device } = self;
+        let Findings { all: mut findings, tested } = self;
         for (finding, excuse) in findings.iter_mut().zip(excuses) {
             if let Some(excuse) = excuse {
                 finding.weight = FindingSeverity::Warning;
@@ -208,7 +210,7 @@ impl Findings {
         };
         let limit =
             findings.first().filter(|_| outcome != VerdictOutcome::Valid).and_then(|finding| finding.party);
-        Verdict { outcome, limit, device, findings }
+        Verdict { outcome, limit, tested, findings }
     }
 }
 

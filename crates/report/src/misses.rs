@@ -52,7 +52,7 @@ pub struct MissExplanation {
 pub fn explain(facts: &RunFacts) -> Option<MissExplanation> {
     let client = facts.client.as_ref()?;
     let headline = facts.headline.as_ref()?;
-    if !facts.device {
+    if !facts.tested.is_device() {
         // Nothing was there that could have answered from a cache.
         return None;
     }

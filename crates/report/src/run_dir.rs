@@ -13,6 +13,7 @@ use crate::judge;
 use crate::parallel;
 use crate::series;
 use crate::source::LogSource;
+use crate::verdict::Tested;
 
 /// Why a run cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -147,12 +148,13 @@ impl Run {
                 settings.iter().find(|(name, _)| is_wanted(name)).map(|(_, value)| value.as_str())
             };
             let proxy = setting(|name| name == "proxy" || name.ends_with(": proxy"));
-            match (setting(|name| name == "device"), proxy?) {
-                (Some("surrogate"), _) => Some("a surrogate".to_owned()),
-                (Some("balancer"), _) => Some("a load balancer".to_owned()),
-                (_, "none") => Some("no proxy".to_owned()),
-                (_, proxy) => Some(proxy.to_owned()),
-            }
+            Some(match (setting(|name| name == "device"), proxy?, &self.facts.tested) {
+                (Some("surrogate"), ..) => "a surrogate".to_owned(),
+                (Some("balancer"), ..) => "a load balancer".to_owned(),
+                (.., Tested::Servers(at)) => format!("the server at {at}"),
+                (_, "none", _) => "no proxy".to_owned(),
+                (_, proxy, _) => proxy.to_owned(),
+            })
         })
     }
 }

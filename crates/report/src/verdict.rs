@@ -32,6 +32,25 @@ impl VerdictOutcome {
     }
 }
 
+/// What was tested: what robots sent their requests to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Tested {
+    /// A device. Robots of a workload file may be redirected to one that no log names.
+    Device,
+    /// Nothing but the bench: robots connected to its servers.
+    #[default]
+    Bench,
+    /// What answers at this address of servers, of which there are no logs.
+    Servers(String),
+}
+
+impl Tested {
+    /// Whether there was a device.
+    pub fn is_device(&self) -> bool {
+        matches!(self, Tested::Device)
+    }
+}
+
 /// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FindingSeverity {
@@ -91,8 +110,8 @@ pub struct Verdict {
     pub outcome: VerdictOutcome,
     /// Who was the limit; `None` if the run is VALID.
     pub limit: Option<LimitingParty>,
-    /// Whether there was a device under test, as far as is known.
-    pub device: bool,
+    /// What was tested, as far as is known.
+    pub tested: Tested,
     /// Reasons and warnings, the most severe first.
     pub findings: Vec<VerdictFinding>,
 }
@@ -113,17 +132,18 @@ impl Verdict {
     /// What the outcome means, in words.
     pub fn meaning(&self) -> String {
         match self.outcome {
-            VerdictOutcome::Valid if self.device => {
-                "the device sustained the load and the bench kept up".to_owned()
-            }
-            VerdictOutcome::Valid => "the bench sustained the load; there was no device".to_owned(),
+            VerdictOutcome::Valid => match &self.tested {
+                Tested::Device => "the device sustained the load and the bench kept up".to_owned(),
+                Tested::Bench => "the bench sustained the load; there was no device".to_owned(),
+                Tested::Servers(at) => format!("the server at {at} sustained the load and the bench kept up"),
+            },
             VerdictOutcome::Failed => {
                 let deed = self.findings.first().and_then(|finding| finding.deed);
                 format!("the device {}", deed.unwrap_or(OVERLOADED))
             }
             VerdictOutcome::Invalid => {
                 let rule = self.findings.first().map_or("", |finding| finding.rule);
-                let limit = self.limit.unwrap_or(LimitingParty::Test).limit(rule, self.device);
+                let limit = self.limit.unwrap_or(LimitingParty::Test).limit(rule, &self.tested);
                 format!("{limit}: do not use these figures")
             }
         }

@@ -49,7 +49,7 @@ pub(super) fn connecting(facts: &RunFacts, found: &mut Findings) {
     if slow <= RESOURCES_MAX * all || block.conn_setup_us.min().is_none_or(|quickest| quickest > QUICK_US) {
         return;
     }
-    let peer = if facts.device { "the device" } else { "a server" };
+    let peer = if facts.tested.is_device() { "the device" } else { "a server" };
     let tls = if block.tls.offered > 0 { ", or a handshake of TLS took so long" } else { "" };
     found.warn(
         "connecting",

@@ -101,7 +101,7 @@ pub(super) fn refused_certificate(facts: &RunFacts, failed: f64) -> String {
             Some((name, count))
         });
     match about_certificates.max_by_key(|(_, count)| *count) {
-        Some((name, count)) if facts.device && 2.0 * count as f64 > failed => format!(
+        Some((name, count)) if facts.tested.is_device() && 2.0 * count as f64 > failed => format!(
             ": the device refused the certificate of the servers, as {count} alerts say there ({name}); give the servers a certificate that \
              it accepts, or let it trust their authority"
         ),
@@ -140,7 +140,7 @@ fn seen_by_servers(facts: &RunFacts, kind: ErrorKind, seen: impl Fn(&Block) -> f
 
 fn connections_occupied(facts: &RunFacts, phases: &str) -> Option<String> {
     // Without a device, there is nobody else who could occupy connections.
-    let nobody_else = (!facts.device).then(String::new);
+    let nobody_else = (!facts.tested.is_device()).then(String::new);
     occupied(facts, phases).or(nobody_else)
 }
 

@@ -10,7 +10,7 @@ pub(super) const FRESHNESS: &str = "freshness";
 
 /// Those who run a site may change the freshness of its pages; but then hits are not comparable with those of other devices.
 pub(super) fn freshness(facts: &RunFacts, found: &mut Findings) {
-    let Some(headline) = facts.headline.as_ref().filter(|_| facts.device) else { return };
+    let Some(headline) = facts.headline.as_ref().filter(|_| facts.tested.is_device()) else { return };
     let block = &headline.scope.block;
     let (changed, of) = (block.errors[ErrorKind::FreshnessChanged], block.class(Class::Miss).size.count());
     if changed as f64 > WRONG_MAX * of as f64 {

@@ -9,7 +9,7 @@ use super::blame::{self, Blame, ERRORS_MAX, failed_by, relayed};
 use super::{FAILURES, FindingSeverity, Findings, LimitingParty};
 use crate::facts::{PhaseEnd, PhaseFacts, ProcessFacts, RunFacts, SideFacts};
 use crate::mixed::{self, MIXED};
-use crate::verdict::VerdictFinding;
+use crate::verdict::{Tested, VerdictFinding};
 
 /// Name of the rule about logs of one side only.
 const ONE_SIDE: &str = "one side";
@@ -107,7 +107,10 @@ fn server(process: &ProcessFacts, needed_s: f64, went_on: bool, found: &mut Find
 
 pub(super) fn one_side(facts: &RunFacts, found: &mut Findings) {
     match (&facts.client, &facts.server) {
-        (Some(client), None) if is_device_or_server(client) => {
+        // If the servers are what is tested, it does not matter why they failed.
+        (Some(client), None)
+            if !matches!(facts.tested, Tested::Servers(_)) && is_device_or_server(client) =>
+        {
             let text = "too many transactions failed, and no server log shows whether the origin servers were running: the device or \
             the servers may have failed; add the server's log";
             found.invalid(ONE_SIDE, LimitingParty::Test, text.to_owned());

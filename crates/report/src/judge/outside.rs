@@ -25,7 +25,7 @@ pub(super) fn names(facts: &RunFacts, found: &mut Findings) {
 /// Whether robots without a device failed as often as the name server gave them addresses that the workload does not put behind the
 /// name. A device may have the name server give its own address.
 fn led_astray(facts: &RunFacts) -> Option<String> {
-    let scope = &facts.headline.as_ref().filter(|_| !facts.device)?.scope;
+    let scope = &facts.headline.as_ref().filter(|_| !facts.tested.is_device())?.scope;
     let (ended, astray) = (scope.ended_count() as f64, scope.block.dns.unplanned as f64);
     let failed = failed_by(scope, Blame::Slow) + failed_by(scope, Blame::Device);
     (astray > RESOURCES_MAX * ended && 2.0 * failed > astray).then(|| {
@@ -43,7 +43,7 @@ fn led_nowhere(facts: &RunFacts) -> bool {
     let looked_up = client.block.dns.lookups > 0 && client.block.ok_count() == 0;
     let nobody_there = failed_by(&client, Blame::Slow) > 0.0;
     let nothing_came = servers.total.as_ref().is_none_or(|total| total.block.xacts.entered == 0);
-    !facts.device && facts.origin_gone.is_none() && looked_up && nobody_there && nothing_came
+    !facts.tested.is_device() && facts.origin_gone.is_none() && looked_up && nobody_there && nothing_came
 }
 
 /// Robots ask a key distribution centre (KDC) for tickets if devices or servers demand Kerberos.

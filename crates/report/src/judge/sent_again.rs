@@ -18,7 +18,7 @@ pub(super) fn sent_again(facts: &RunFacts, found: &mut Findings) {
     if met <= SENT_AGAIN_MAX * ended {
         return;
     }
-    let peer = if facts.device { "the device" } else { "the servers" };
+    let peer = if facts.tested.is_device() { "the device" } else { "the servers" };
     let text = format!(
         "{met:.0} requests of {ended:.0} transactions met a connection that {peer} closed without a reply, and were sent again: connections \
          stay open for a shorter time there than robots keep them, or are closed while requests wait"

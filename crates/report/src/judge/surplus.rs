@@ -27,7 +27,7 @@ pub(super) fn surplus(facts: &RunFacts, found: &mut Findings) {
     let (Some(client), Some(server)) = (&facts.client, &facts.server) else { return };
     let (Some(robots), Some(servers)) = (total(client), total(server)) else { return };
     let is_whole = |process: &ProcessFacts| process.end.is_some() && process.missing.is_empty();
-    if !facts.device || !client.processes.iter().all(is_whole) {
+    if !facts.tested.is_device() || !client.processes.iter().all(is_whole) {
         return;
     }
     let (caused, arrived) = (causes(robots), servers.basic_marked as f64);

@@ -2,6 +2,8 @@
 
 use polygraph_stats::Side;
 
+use super::Tested;
+
 /// Who was the limit of a run that is not VALID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LimitingParty {
@@ -50,8 +52,9 @@ impl LimitingParty {
         }
     }
 
-    /// Why a run is INVALID by this rule; `device` says whether there was a device.
-    pub(super) fn limit(self, rule: &str, device: bool) -> String {
+    /// Why a run in which this was tested is INVALID by this rule.
+    pub(super) fn limit(self, rule: &str, tested: &Tested) -> String {
+        let device = tested.is_device();
         let who = match self {
             LimitingParty::Device => return "the device was the limit".to_owned(),
             LimitingParty::Test if device => {
@@ -59,7 +62,10 @@ impl LimitingParty {
             }
             LimitingParty::Test => return "the test is not conclusive".to_owned(),
             LimitingParty::Client => "the client of the bench",
-            LimitingParty::Server => "the origin server of the bench",
+            LimitingParty::Server => match tested {
+                Tested::Servers(at) => &format!("the server at {at}"),
+                Tested::Device | Tested::Bench => "the origin server of the bench",
+            },
             LimitingParty::NameServer => "the name server",
             LimitingParty::Kdc => "the KDC",
             LimitingParty::ForeignServer => "a server outside of the test",

@@ -306,28 +306,37 @@ pub fn signals() -> Vec<Row> {
 
 /// A client without a server, whose log is all that is known.
 pub fn client_alone() -> Vec<Row> {
-    let run = |sandbox: &Sandbox, proxy: &str| {
+    let run = |sandbox: &Sandbox, origin: u16, proxy: &str| {
         let words = format!(
-            "client --origin 127.0.0.1:{} {proxy} --rep_sz exp:2KB --req_rate 150/sec --robots 10 --preflight no --goal 3s \
-             --log clt.log --loops 1",
-            free_port()
+            "client --origin 127.0.0.1:{origin} {proxy} --rep_sz exp:2KB --req_rate 150/sec --robots 10 --preflight no --goal 3s \
+             --log clt.log --loops 1"
         );
         let done = sandbox.polygraph(&words);
         Got::of_logs(sandbox, "clt.log", &done)
     };
+    let at_server = "the server at 127.0.0.1:";
     let group = "a client alone";
     vec![
         Row::new(
             group,
             "nothing listens at the server's address",
-            Want::invalid("test", "one side").code(0),
-            move |sandbox| run(sandbox, ""),
+            Want { says: at_server, ..Want::invalid("server", "errors").code(0) },
+            move |sandbox| run(sandbox, free_port(), ""),
+        ),
+        Row::new(
+            group,
+            "a server answers, and no device is named",
+            Want { says: at_server, ..Want::VALID.warning("one side") },
+            move |sandbox| {
+                let mut server = sandbox.start("server --listen 127.0.0.1:0 --rep_sz exp:2KB --loops 1");
+                run(sandbox, server.port("listening at"), "")
+            },
         ),
         Row::new(
             group,
             "nothing listens at the proxy's address",
             Want::failed("errors", "the device was unreachable").code(0),
-            move |sandbox| run(sandbox, &format!("--proxy 127.0.0.1:{}", free_port())),
+            move |sandbox| run(sandbox, free_port(), &format!("--proxy 127.0.0.1:{}", free_port())),
         ),
     ]
 }

@@ -277,12 +277,38 @@ fn a_client_that_asks_the_server_itself_has_no_device() {
             .settings
             .extend([("proxy".into(), "none".into()), ("origins".into(), origin.into())]);
         server.log.header.settings.push(("addresses".into(), listening.into()));
-        fold(&[client, server]).unwrap().device
+        fold(&[client, server]).unwrap().tested.is_device()
     };
     assert!(!device("10.0.0.1:80", "10.0.0.1:80", true));
     assert!(!device("127.0.0.1:80", "here:80", false));
     assert!(device("127.0.0.1:80", "there:80", true));
     assert!(device("127.0.0.1:81", "here:80", false) && device("10.0.0.1:80", "here:80", false));
+}
+
+#[test]
+fn a_client_alone_that_names_no_device_tests_what_answers_at_its_address() {
+    let asked = |run: &Run, settings: &[(&str, &str)]| {
+        let mut client = run.client();
+        let settings = settings.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+        client.log.header.settings.extend(settings);
+        fold(&[client]).unwrap().verdict
+    };
+    let direct = [("proxy", "none"), ("origins", "10.0.0.1:80")];
+    let good = Run::default();
+    let verdict = asked(&good, &direct);
+    assert_eq!(
+        verdict.headline(),
+        "VALID: the server at 10.0.0.1:80 sustained the load and the bench kept up"
+    );
+    for kind in [ErrorKind::BadStatus, ErrorKind::Timeout, ErrorKind::WrongObject] {
+        let verdict = asked(&Run { error: Some((3, kind)), ..Run::default() }, &direct);
+        assert_eq!(verdict.word(), "INVALID (server)", "{kind:?}");
+        assert!(verdict.meaning().starts_with("the server at 10.0.0.1:80 "), "{}", verdict.meaning());
+        assert!(!verdict.text().contains("device"), "{}", verdict.text());
+    }
+    let proxied = [("proxy", "10.0.0.2:3128"), ("origins", "10.0.0.1:80")];
+    assert_eq!(asked(&good, &proxied).tested, Tested::Device);
+    assert_eq!(asked(&good, &[("device", "none")]).tested, Tested::Bench);
 }
 
 #[test]
