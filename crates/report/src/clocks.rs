@@ -6,7 +6,7 @@ use polygraph_stats::{Header, Side};
 
 use crate::facts::{ProcessFacts, RunFacts};
 use crate::source::{LogSource, RecordSource};
-use crate::usage::UsageSample;
+use crate::usage::{DeviceEnd, UsageSample};
 
 /// Clocks that differ by fewer seconds put events in the right order: [`ClockAhead`](polygraph_stats::ClockAhead) is no more exact.
 const APART_S: i64 = 2;
@@ -66,5 +66,9 @@ impl<S: LogSource> LogSource for Corrected<'_, S> {
 
     fn device_usage(&self) -> Vec<UsageSample> {
         self.log.device_usage()
+    }
+
+    fn device_end(&self) -> Option<DeviceEnd> {
+        self.log.device_end()
     }
 }

@@ -11,7 +11,7 @@ use crate::text::{UNDEFINED, bytes, number};
 use crate::usage::usage_in;
 use crate::verdict::Tested;
 
-pub use crate::usage::{USAGE, UsageSample};
+pub use crate::usage::{DeviceEnd, USAGE, UsageSample};
 
 /// Maximum number of bytes of a configuration file that are shown.
 const CONFIGURATION_MAX: usize = 64 * 1024;

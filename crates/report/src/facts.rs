@@ -248,6 +248,8 @@ pub struct RunFacts {
     pub tested: Tested,
     /// The resources that the device used over time, if the program started it; in order.
     pub device_usage: Vec<UsageSample>,
+    /// How the device ended by itself, if the program started it and it did.
+    pub device_end: Option<DeviceEnd>,
     /// The verdict.
     pub verdict: Verdict,
 }

@@ -77,6 +77,7 @@ fn fold_as_they_are<S: LogSource>(logs: &[S]) -> Result<RunFacts, FoldError> {
             .map(LogSource::device_usage)
             .find(|usage| !usage.is_empty())
             .unwrap_or_default(),
+        device_end: logs.iter().find_map(LogSource::device_end),
         verdict: Verdict::default(),
     };
     facts.verdict = judge(&facts);

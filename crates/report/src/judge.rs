@@ -23,6 +23,7 @@ mod accepting;
 mod blame;
 mod chance;
 mod contents;
+mod ended;
 mod explained;
 mod foreign;
 mod freshness;
@@ -218,7 +219,7 @@ impl VerdictFinding {
     /// How far a finding is from the cause: findings of equal weight are listed in this order, the cause first.
     fn depth(&self) -> u8 {
         match (self.weight, self.rule, self.party) {
-            (FindingSeverity::Failed, "content", _) => 0,
+            (FindingSeverity::Failed, "content" | ended::ENDED, _) => 0,
             (FindingSeverity::Invalid, ..) if self.explains_all => 0,
             // Suspect a server last if the logs cannot distinguish it from the device.
             (FindingSeverity::Invalid, _, Some(LimitingParty::Server)) if self.deed.is_some() => 5,

@@ -9,7 +9,7 @@ use polygraph_stats::log::{damaged, not_closed, unknown_records};
 use polygraph_stats::{Header, LogFile, LogFileReader, NextRecord, Record, Side};
 
 use crate::log::Log;
-use crate::usage::{UsageSample, usage_in};
+use crate::usage::{DeviceEnd, UsageSample, end_in, usage_in};
 
 /// A log whose records can be read several times: in memory ([`Log`]) or on disk ([`LogFile`]).
 pub trait LogSource: Debug + Send + Sync {
@@ -28,6 +28,11 @@ pub trait LogSource: Debug + Send + Sync {
     /// The resources that the device used over time, if the log is in a result directory that has them.
     fn device_usage(&self) -> Vec<UsageSample> {
         Vec::new()
+    }
+
+    /// How the device ended by itself, if the log is in a result directory that tells.
+    fn device_end(&self) -> Option<DeviceEnd> {
+        None
     }
 
     /// The name of a phase; a log without a plan has one phase `dflt`.
@@ -82,6 +87,10 @@ impl LogSource for LogFile {
     fn device_usage(&self) -> Vec<UsageSample> {
         Path::new(self.name()).parent().map(usage_in).unwrap_or_default()
     }
+
+    fn device_end(&self) -> Option<DeviceEnd> {
+        Path::new(self.name()).parent().and_then(end_in)
+    }
 }
 
 impl<S: LogSource + ?Sized> LogSource for &S {
@@ -104,6 +113,10 @@ impl<S: LogSource + ?Sized> LogSource for &S {
     fn device_usage(&self) -> Vec<UsageSample> {
         (**self).device_usage()
     }
+
+    fn device_end(&self) -> Option<DeviceEnd> {
+        (**self).device_end()
+    }
 }
 
 impl<S: LogSource + ?Sized> LogSource for Box<S> {
@@ -125,6 +138,10 @@ impl<S: LogSource + ?Sized> LogSource for Box<S> {
 
     fn device_usage(&self) -> Vec<UsageSample> {
         (**self).device_usage()
+    }
+
+    fn device_end(&self) -> Option<DeviceEnd> {
+        (**self).device_end()
     }
 }
 

@@ -1,6 +1,8 @@
-//! The resources that a device used over time, from its result directory.
+//! The resources that a device used over time, and how it ended, from its result directory.
 
 use std::path::Path;
+
+use crate::run_dir::MANIFEST;
 
 /// Name of the file of a result directory that has the resources used by the device over time: a table with a heading.
 pub const USAGE: &str = "device/usage.csv";
@@ -18,6 +20,24 @@ pub struct UsageSample {
     pub waiting_s: Option<f64>,
     /// For how many seconds threads of its host waited for disks, since any time; `None` if nobody counted it.
     pub io_pressure_s: Option<f64>,
+}
+
+/// The end of a device that the program started, if nobody asked it to end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceEnd {
+    /// Its name, for example `squid`.
+    pub name: String,
+    /// The exit status of its process in words: a signal or a code.
+    pub status: String,
+}
+
+/// How the device of a result directory ended by itself; `None` if it did not, or there is no device or no manifest.
+pub(crate) fn end_in(directory: &Path) -> Option<DeviceEnd> {
+    let manifest = std::fs::read(directory.join(MANIFEST)).ok()?;
+    let manifest: serde_json::Value = serde_json::from_slice(&manifest).ok()?;
+    let device = &manifest["device"];
+    let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
+    Some(DeviceEnd { name: text(&device["name"])?, status: text(&device["result"]["ended_by_itself"])? })
 }
 
 /// The resources used by the device of a result directory over time; empty if it has no such table.
@@ -52,6 +72,20 @@ fn samples(csv: &str) -> Vec<UsageSample> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn how_a_device_ended_is_in_the_manifest() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(end_in(dir.path()), None);
+        for (status, end) in [("null", None), ("\"exit status: 1\"", Some("exit status: 1"))] {
+            let manifest = format!(
+                r#"{{ "device": {{ "name": "squid", "result": {{ "ended_by_itself": {status} }} }} }}"#
+            );
+            std::fs::write(dir.path().join(MANIFEST), manifest).unwrap();
+            let end = end.map(|status| DeviceEnd { name: "squid".into(), status: status.into() });
+            assert_eq!(end_in(dir.path()), end);
+        }
+    }
 
     #[test]
     fn tables_of_older_versions_lack_columns() {

@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 use polygraph_stats::block::SLOW_SETUP;
 
 use super::{
-    FindingSeverity, Findings, accepting, blame, contents, explained, foreign, freshness, generator, logs,
-    outside, overload, replies, sample, sent_again, stalls, starved, surplus, throttled, trend, unanswered,
-    uploads, verified,
+    FindingSeverity, Findings, accepting, blame, contents, ended, explained, foreign, freshness, generator,
+    logs, outside, overload, replies, sample, sent_again, stalls, starved, surplus, throttled, trend,
+    unanswered, uploads, verified,
 };
 use crate::facts::RunFacts;
 use crate::mixed::{MIXED, STARTS_APART_S};
@@ -401,6 +401,14 @@ fn table() -> Vec<Rule> {
             .into(),
         Failed,
         replies::error_goal,
+    );
+    add(
+        ended::ENDED,
+        "the process of a device that the program started ended during the run, and nobody asked it to: the message tells the signal or \
+         the exit code"
+            .into(),
+        Failed,
+        ended::ended,
     );
     // What a device was too slow for comes before the reason.
     add(

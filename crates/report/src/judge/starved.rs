@@ -4,7 +4,7 @@
 //! processors meanwhile, nobody knows how fast the device is. For disks that cannot be told: a device may be the one who keeps them busy.
 
 use super::stalls::judged;
-use super::{FindingSeverity, Findings, LimitingParty, VoidBy, apart};
+use super::{FindingSeverity, Findings, LimitingParty, VerdictFinding, VoidBy, apart};
 use crate::facts::RunFacts;
 use crate::usage::UsageSample;
 
@@ -21,10 +21,11 @@ pub(super) const DISKS_MAX: f64 = 0.2;
 
 /// Comes after the rules that find a device too slow.
 pub(super) fn starved(facts: &RunFacts, found: &mut Findings) {
-    let too_slow = found
-        .all
-        .iter()
-        .any(|found| found.void_by == VoidBy::SlowBench && found.weight == FindingSeverity::Failed);
+    let is_slowness = |finding: &VerdictFinding| {
+        finding.void_by == VoidBy::SlowBench && finding.weight == FindingSeverity::Failed
+    };
+    // A device that is gone needs no processor and no disk.
+    let too_slow = facts.device_end.is_none() && found.all.iter().any(is_slowness);
     let windows = judged(facts);
     let whole_s: f64 = windows.iter().map(|(from, to)| to - from).sum();
     let within = |at_s: f64| windows.iter().any(|&(from, to)| at_s >= from && at_s <= to);

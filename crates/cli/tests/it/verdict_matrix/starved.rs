@@ -1,5 +1,8 @@
-//! Devices that the program starts, on a processor that others use.
+//! Devices that the program starts: on a processor that others use, or killed while they are measured.
 
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::bench::SHORT;
 use super::{Got, Row, Want};
 use crate::sandbox::Sandbox;
 
@@ -32,6 +35,19 @@ fn measure(sandbox: &Sandbox, busy: bool) -> Got {
     Got::of_run(sandbox, &run.finish())
 }
 
+/// A run through this device, which is killed while it is measured.
+fn kill(sandbox: &Sandbox) -> Got {
+    let noting = format!("echo $$ > {}; exec", sandbox.path().join("device.pid").display());
+    std::fs::create_dir(sandbox.path().join("mine")).unwrap();
+    let program = format!("{noting} {}", env!("CARGO_BIN_EXE_polygraph"));
+    sandbox.write("mine/device.toml", &DEVICE.replace("exec PROGRAM", &program));
+    let mut run = sandbox.start(&format!("run --device mine --verb_lvl 2 {SHORT}"));
+    run.wait_for("i-meas");
+    let pid = sandbox.read("device.pid").trim().parse().ok().and_then(Pid::from_raw);
+    kill_process(pid.unwrap(), Signal::KILL).unwrap();
+    Got::of_run(sandbox, &run.finish())
+}
+
 pub fn devices() -> Vec<Row> {
     let group = "a device that the program starts";
     vec![
@@ -44,5 +60,6 @@ pub fn devices() -> Vec<Row> {
             Want::invalid("host", "starved"),
             |sandbox| measure(sandbox, true),
         ),
+        Row::new(group, "is killed", Want::failed("ended", "the device ended during the run"), kill),
     ]
 }

@@ -1,7 +1,7 @@
 //! Devices whose host had no processor or disk for them.
 
 use super::*;
-use crate::usage::UsageSample;
+use crate::usage::{DeviceEnd, UsageSample};
 
 /// A second of a device: its processor time, and how long its threads waited for a processor and those of the host for disks.
 type Second = (f64, Option<f64>, f64);
@@ -30,6 +30,35 @@ fn with_device(run: &Run, second: Second, from_s: usize, to_s: usize) -> Verdict
         };
     }
     judge(&facts)
+}
+
+#[test]
+fn a_device_whose_process_ended_is_told_from_a_slow_one() {
+    let gone = Run { error: Some((2, ErrorKind::ConnectFailed)), ..Run::default() };
+    let mut facts = fold(&gone.logs()).unwrap();
+    // Programs of the host wait for disks all the time.
+    facts.device_usage = (0..36)
+        .map(|at_s| UsageSample {
+            at_s: f64::from(at_s),
+            cpu_s: 1.0,
+            resident_bytes: if at_s < 12 { 1e6 } else { 0.0 },
+            waiting_s: Some(0.0),
+            io_pressure_s: Some(f64::from(at_s)),
+        })
+        .collect();
+    let warned = judge(&facts);
+    assert_eq!(warned.findings[0].rule, "errors");
+    assert!(warned.findings.iter().any(|finding| finding.rule == "starved"));
+    for (status, advice) in [("signal: 9 (SIGKILL)", "journalctl"), ("exit status: 1", "the folder `device`")]
+    {
+        facts.device_end = Some(DeviceEnd { name: "squid".into(), status: status.into() });
+        let verdict = judge(&facts);
+        assert_eq!(verdict.headline(), "FAILED (device): the device ended during the run");
+        let text = &verdict.findings[0].text;
+        let wanted = [status, "squid", "11 s after the start of the run it was still running", advice];
+        assert!(wanted.iter().all(|part| text.contains(part)), "{text}");
+        assert!(verdict.findings.iter().all(|finding| finding.rule != "starved"), "{verdict:#?}");
+    }
 }
 
 /// Too slow a device on two processors, in a primary phase from second 4 to 34.
