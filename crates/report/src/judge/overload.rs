@@ -185,7 +185,7 @@ fn limited(facts: &RunFacts, scope: &Scope, phase: &str, more: f64) -> Option<(L
 }
 
 /// The primary phases that were measured, with their start and end. Between them, the load may be any other.
-fn primary(facts: &RunFacts) -> impl Iterator<Item = (&PhaseFacts, f64, f64)> {
+pub(super) fn primary(facts: &RunFacts) -> impl Iterator<Item = (&PhaseFacts, f64, f64)> {
     let phases = facts.main_side().phases.iter().filter(|phase| phase.primary && phase.scope.is_some());
     phases.filter_map(|phase| Some((phase, phase.begin_s?, phase.end_s?)))
 }

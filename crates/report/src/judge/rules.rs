@@ -199,6 +199,17 @@ fn table() -> Vec<Rule> {
         sample::samples,
     );
     add(
+        sample::SHORT,
+        format!(
+            "of the transactions that ended in a primary phase, more than {} may have started before it (more than {}: warning): the \
+             phase is not much longer than a transaction",
+            percent(sample::BEFORE_MAX),
+            percent(sample::BEFORE_TOLD)
+        ),
+        Invalid,
+        sample::short,
+    );
+    add(
         "offered",
         format!(
             "robots started fewer transactions than planned, by more than {} and by more than chance explains, and \

@@ -174,6 +174,16 @@ pub fn short() -> Vec<Row> {
             Want::invalid("test", "unfinished"),
             |sandbox| proxied(sandbox, &workload("xact_think = const(2sec);", "", MEASURE)),
         ),
+        Row::new(
+            "a run",
+            "transactions take most of the time that is measured, after a warm-up",
+            Want::invalid("test", "short"),
+            |sandbox| {
+                let phases = "Phase warm = { name = \"warm\"; goal.duration = 5sec; };".to_owned()
+                    + &MEASURE.replace("schedule(meas)", "schedule(warm, meas)");
+                proxied(sandbox, &workload("xact_think = const(2sec);", "", &phases))
+            },
+        ),
     ]
 }
 

@@ -149,6 +149,26 @@ fn few_samples() {
     check(&Run { rate: 2.0, ..Run::default() }, VerdictOutcome::Invalid, &["samples"]);
 }
 
+/// Transactions that take as long as the servers think, in phases that are hardly longer.
+#[test]
+fn a_phase_that_is_not_longer_than_its_transactions() {
+    let with = |meas_s: f64| Run {
+        phases: [20.0, meas_s, 2.0],
+        think_s: 2.0,
+        rate: 400.0,
+        means: [2.0, 2.0],
+        ..Run::default()
+    };
+    check(&with(3.0), VerdictOutcome::Invalid, &["short"]);
+    check(&with(6.0), VerdictOutcome::Valid, &["(short)"]);
+    check(&with(15.0), VerdictOutcome::Valid, &[]);
+    let verdict = fold(&with(3.0).logs()).unwrap().verdict;
+    assert_eq!(verdict.limit, Some(LimitingParty::Test));
+    // What a device did wrong in so short a phase, it did.
+    let wrong = Run { error: Some((10, ErrorKind::BadStatus)), ..with(3.0) };
+    assert_eq!(fold(&wrong.logs()).unwrap().verdict.outcome, VerdictOutcome::Failed);
+}
+
 #[test]
 fn a_bench_that_does_not_offer_the_load() {
     let few = Run { started_share: 0.8, ..Run::default() };
