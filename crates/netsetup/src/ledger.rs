@@ -209,6 +209,8 @@ impl Drop for Changes {
         if !self.kept {
             self.undo_all();
         }
+        // Closing the file may not suffice: a program that another thread is just starting has a copy of it, and of its lock.
+        let _ = self.file.unlock();
     }
 }
 
@@ -226,6 +228,17 @@ mod tests {
 
     fn states(ledger: &Ledger) -> Vec<(State, usize)> {
         ledger.records().unwrap().iter().map(|record| (record.state, record.changes.len())).collect()
+    }
+
+    #[test]
+    fn kept_changes_are_free_even_if_a_program_that_starts_has_a_copy_of_their_file() {
+        let _alone = crate::one_test_at_a_time();
+        let (_place, ledger, setting) = places();
+        let mut changes = ledger.begin("a test").unwrap();
+        changes.set(&setting, "1").unwrap();
+        let _copy = changes.file.try_clone().unwrap();
+        changes.keep().unwrap();
+        assert_eq!(states(&ledger), [(State::Kept, 1)]);
     }
 
     #[test]
