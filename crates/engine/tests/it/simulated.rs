@@ -75,6 +75,22 @@ fn a_schedule_goes_by_as_planned() {
 }
 
 #[test]
+fn a_ramp_along_transactions_follows_their_count() {
+    let phases = vec![
+        phase("rise", Goal { xactions: Some(300), ..Goal::default() }, (0.0, 1.0)),
+        phase("fall", lasting(60.0), (1.0, 0.0)),
+    ];
+    let run = bench(Schedule { phases, working_set: None }).simulate();
+    // At 20/s, the count n grows by 20 max(n/300, 1/100) a second: 15 s to 3, then 300/20 ln(100) = 69 s. Chance decides when the first
+    // few come. A ramp over time would end after 30 s.
+    let (count, lasted) = begun(&run, 0);
+    assert!((count - 300.0).abs() < 20.0 && (45.0..140.0).contains(&lasted), "{count} in {lasted} s");
+    // Down from 20/s in a minute; five standard deviations.
+    let (count, _) = begun(&run, 1);
+    assert!((count - 600.0).abs() < 5.0 * f64::sqrt(600.0), "{count} started while falling");
+}
+
+#[test]
 fn errors_and_silence_end_a_run_in_virtual_time_too() {
     let mut failing = bench(Schedule {
         phases: vec![phase("meas", Goal { errors: Some(20.0), ..lasting(600.0) }, (1.0, 1.0))],

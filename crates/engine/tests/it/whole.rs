@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use polygraph_engine::ReservedAddress;
 use polygraph_multiplex::Http2Settings;
-use polygraph_plan::{Factor, Factors, Goal, Phase, Schedule, WorkingSetLimit};
+use polygraph_plan::{Goal, Phase, Schedule, WorkingSetLimit};
 use polygraph_robot::{Load, Profile};
 use polygraph_stats::{Class, EndReason, ErrorKind, HttpVersion, ReadLog, Record};
 use polygraph_traffic::{Behavior, Catalog, Distr, Seed, Selector};
@@ -300,33 +300,6 @@ fn a_phase_waits_for_the_working_set_and_another_for_its_fill() {
     let intervals = client.intervals().filter(|interval| interval.phase == 2);
     let filled: f64 = intervals.map(|interval| interval.block.class(Class::Miss).size.sum()).sum();
     assert!((500_000.0..1_200_000.0).contains(&filled), "{filled} bytes");
-}
-
-#[test]
-fn a_ramp_along_transactions_follows_their_count() {
-    let ramp = |beg, end, goal| Phase {
-        log_stats: true,
-        goal,
-        factors: Factors { load: Factor { beg, end }, ..Factors::ONE },
-        ..Phase::default()
-    };
-    let phase = |name: &str, phase: Phase| Phase { name: name.into(), ..phase };
-    let schedule = Schedule {
-        phases: vec![
-            phase("rise", ramp(0.0, 1.0, Goal { xactions: Some(300), ..Goal::default() })),
-            phase("fall", ramp(1.0, 0.0, Goal { duration: Some(1.0), ..Goal::default() })),
-        ],
-        working_set: None,
-    };
-    let result =
-        test(Case { load: Load::Open { rate: 100.0 }, schedule: Some(schedule.clone()), ..Case::default() });
-    // At 800/s the count n grows by 800 max(n/300, 1/100) a second: 0.375 s to 3, then 300/800 ln(100) = 1.73 s.
-    let (_, end) = phase_times(&result.logs[0], &schedule, "rise");
-    assert!((1.2..4.0).contains(&end), "{end} s");
-    // Down from 800/s in a second: 400, five standard deviations and the replies that came with the notice.
-    let last = result.logs[0].intervals().filter(|interval| interval.phase == 1);
-    let started: u64 = last.map(|interval| interval.block.xacts.entered).sum();
-    assert!((started as f64 - 400.0).abs() < 5.0 * 20.0, "{started} started while falling");
 }
 
 #[test]
