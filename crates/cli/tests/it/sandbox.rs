@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::io::Read;
 use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -45,14 +46,19 @@ pub fn engines() -> Vec<&'static str> {
 }
 
 /// A port that nobody listens on. It lies between the local ports of the paper's scripts (up to 30000) and
-/// those that Linux gives to outgoing connections (from 32768), so no connection can take it away.
+/// those that Linux gives to outgoing connections (from 32768), so no connection can take it away. A socket with the name of the port,
+/// which lives as long as this process, reserves it: other processes of tests get other ports.
 pub fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = std::process::id() as u16 % 2000;
-    (0..2000)
-        .map(|_| 30_100 + (first + NEXT.fetch_add(1, Ordering::Relaxed)) % 2000)
-        .find(|&port| TcpListener::bind(("0.0.0.0", port)).is_ok())
-        .expect("one of 2000 ports is free")
+    static RESERVED: Mutex<Vec<UnixListener>> = Mutex::new(Vec::new());
+    let mut reserved = RESERVED.lock().unwrap_or_else(PoisonError::into_inner);
+    let reservation = |port: u16| {
+        let name = SocketAddr::from_abstract_name(format!("polygraph-test-port-{port}")).ok()?;
+        let name = UnixListener::bind_addr(&name).ok()?;
+        TcpListener::bind(("0.0.0.0", port)).is_ok().then_some((port, name))
+    };
+    let (port, name) = (30_100..32_100).find_map(reservation).expect("one of 2000 ports is free");
+    reserved.push(name);
+    port
 }
 
 /// A temporary folder.
