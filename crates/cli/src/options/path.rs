@@ -74,7 +74,7 @@ impl DevicePath<'_> {
 }
 
 /// The host of `host:port`, without the brackets of an address.
-pub fn host_of(text: &str) -> &str {
+fn host_of(text: &str) -> &str {
     let host = text.rsplit_once(':').map_or(text, |(host, _)| host);
     host.trim_matches(['[', ']'])
 }
