@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use polygraph_report::compare::{self, CompareOptions, Comparison, RunGroup};
-use polygraph_report::names;
 use polygraph_report::run_dir::WholeRun;
 use polygraph_report::threshold::{Condition, check_comparison};
+use polygraph_report::{junit, names};
 use polygraph_runner::{Failure, write_file};
 use polygraph_stats::BinSet;
 
@@ -39,7 +39,7 @@ pub struct Args {
     #[arg(long, value_name = "SHARE", default_value = "95%", value_parser = confidence)]
     confidence: f64,
     /// Show only figures that differ
-    #[arg(long)]
+    #[arg(long, conflicts_with = "full")]
     changed: bool,
     /// Exit with code 14 if a run meets this condition in comparison with the first run, or is FAILED and the first run is not;
     /// with code 16 if it seems to meet it, but the change may be noise; repeatable. Examples: 'rptm.p95>+5%', 'dhr<-1pt'
@@ -51,9 +51,15 @@ pub struct Args {
     /// Print JSON
     #[arg(long, conflicts_with_all = ["markdown", "changed"])]
     json: bool,
-    /// Print Markdown, for a pull request
+    /// Print Markdown, for a pull request: figures that differ, and how many do not
     #[arg(long)]
     markdown: bool,
+    /// With --markdown, show also the figures that do not differ
+    #[arg(long, requires = "markdown")]
+    full: bool,
+    /// Write conditions and figures as JUnit XML, which CI servers show as tests. Without conditions, a figure that is worse is a failure
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
     /// Also write an HTML page with charts to this file
     #[arg(long, value_name = "FILE.html")]
     out: Option<PathBuf>,
@@ -85,7 +91,9 @@ pub fn run(args: Args) -> Done {
     };
     let comparison = compare::compare(&groups, options).map_err(Failure::usage)?;
     if comparison.refused() && !args.anyway {
-        output::note_raw(&compare::preface(&comparison));
+        let why = compare::preface(&comparison);
+        output::note_raw(&why);
+        write_junit(&args, || junit::of_refusal(&why))?;
         output::note(
             "error: these runs are not comparable: repeat those that are INVALID, and run all with the same workload and options; or use \
              --anyway to compare them as they are",
@@ -104,14 +112,17 @@ pub fn run(args: Args) -> Done {
     if let Some(path) = &args.out {
         write(path, &comparison)?;
     }
+    write_junit(&args, || junit::of_comparison(&comparison, &checked))?;
     if args.json {
         let mut json = compare::json(&comparison);
         json["fail_on"] = checked.iter().map(|checked| checked.json()).collect();
         json["newly_failed"] = newly_failed.iter().map(|(name, _)| *name).collect();
         output::print_json(&json);
     } else {
-        let form = if args.markdown { compare::markdown } else { compare::text };
-        output::print(&form(&comparison, args.changed));
+        output::print(&match args.markdown {
+            true => compare::markdown(&comparison, args.full),
+            false => compare::text(&comparison, args.changed),
+        });
         let bullet = if args.markdown { "- " } else { "" };
         for checked in &checked {
             let word = match checked.holds {
@@ -186,6 +197,11 @@ fn names(text: &str) -> (Option<&str>, Vec<&Path>) {
     let paths =
         if exists(paths) { vec![Path::new(paths)] } else { paths.split(',').map(Path::new).collect() };
     (name, paths)
+}
+
+/// Writes the file for CI servers, if there is to be one.
+fn write_junit(args: &Args, xml: impl FnOnce() -> String) -> Result<(), Failure> {
+    args.junit.as_deref().map_or(Ok(()), |path| write_file(path, xml()))
 }
 
 fn write(path: &Path, comparison: &Comparison<'_>) -> Result<(), Failure> {

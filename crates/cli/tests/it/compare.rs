@@ -21,6 +21,15 @@ fn json(done: &Done) -> Value {
     serde_json::from_str(&done.out).unwrap_or_else(|e| panic!("{e}: {done:?}"))
 }
 
+/// The results of the tests in a file of JUnit XML, by name, as an XML parser that others wrote reads it.
+fn junit(sandbox: &Sandbox, file: &str) -> Value {
+    let script = "import json, sys, xml.etree.ElementTree as xml\n\
+        cases = xml.parse(sys.argv[1]).getroot().iter('testcase')\n\
+        print(json.dumps({case.get('name'): case[0].tag for case in cases}))\n";
+    sandbox.write("junit.py", script);
+    json(&sandbox.start_program("python3", &format!("junit.py {file}")).finish())
+}
+
 #[test]
 fn a_device_that_needs_twice_the_time() {
     let sandbox = Sandbox::new();
@@ -65,6 +74,16 @@ fn a_device_that_needs_twice_the_time() {
     let median = &figures.iter().find(|figure| figure["name"] == "baseline.rptm.p50").unwrap()["changes"][0];
     let percent = median["percent"].as_f64().unwrap();
     assert!(median["verdict"] == "worse" && (70.0..130.0).contains(&percent), "{median}");
+    let short = sandbox
+        .polygraph(&format!("compare --anyway {gate} --junit gate.xml --markdown old={one} new={slow_run}"));
+    let full = sandbox
+        .polygraph(&format!("compare --anyway --junit all.xml --markdown --full old={one} new={slow_run}"));
+    assert!(short.out.contains("left out") && !full.out.contains("left out"), "{short:?} {full:?}");
+    let tests = junit(&sandbox, "gate.xml");
+    assert_eq!(tests["fail_on rptm.p50>+50%, new"], "failure", "{tests:#}");
+    assert_eq!(tests["fail_on rptm.p50>+200%, new"], "system-out");
+    assert_eq!(tests["baseline.rptm.p50 in meas, new"], "system-out", "conditions say what is too much");
+    assert_eq!(junit(&sandbox, "all.xml")["baseline.rptm.p50 in meas, new"], "failure");
     let page = sandbox.read("page.html");
     assert!(page.contains("new against old") && page.contains("cmp-rptm") && !page.contains("src=\"http"));
 
@@ -79,7 +98,8 @@ fn a_device_that_needs_twice_the_time() {
     let shares = shown.iter().filter(|name| name.contains("err_pct") || name.contains("err_xact.ratio"));
     assert_eq!((both.code(), shares.count()), (Some(0), 1), "{shown:?}");
 
-    let other = sandbox.polygraph(&format!("compare {one} {less}"));
+    let other = sandbox.polygraph(&format!("compare --junit refused.xml {one} {less}"));
+    assert_eq!(junit(&sandbox, "refused.xml")["comparable"], "error");
     assert_eq!(other.code(), Some(15), "{other:?}");
     assert!(other.err.contains("`request rate`: 50/sec instead of 100/sec"), "{other:?}");
     let table = sandbox.polygraph(&format!("compare --anyway --markdown {one} {less}"));

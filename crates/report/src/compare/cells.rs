@@ -87,6 +87,19 @@ pub(super) fn difference(figure: &Figure, change: &FigureChange) -> (String, Str
     (format!("{sign}{} %", number(Some(percent), 2)), half)
 }
 
+/// The values of a figure in the first group and in this one, and how they differ, in a line.
+pub fn in_words(row: &ComparedFigure, group: usize, change: &FigureChange) -> String {
+    let value = |group: usize| print(row.figure, row.values[group]);
+    let unit = row.figure.unit.symbol();
+    let (by, plus_minus) = difference(row.figure, change);
+    format!(
+        "{} {unit} instead of {} {unit}: {by} ± {plus_minus}, {}",
+        value(group),
+        value(0),
+        change.judgement.word()
+    )
+}
+
 /// The text after a value if there are many groups: its difference from the first group, unless it is noise.
 fn in_brackets(figure: &Figure, change: &FigureChange) -> String {
     match change.judgement {

@@ -99,6 +99,22 @@ impl EstimatedDifference {
     }
 }
 
+/// No more runs than this on each side are advised.
+pub(crate) const RUNS_MAX: usize = 100;
+
+impl EstimatedDifference {
+    /// The number of runs on each side that show a difference of this size with this confidence (0 to 1), if repeats vary as much as the
+    /// compared runs, of which there are so many on each side. `None` if that is not known, or if [`RUNS_MAX`] runs are too few.
+    pub fn runs_that_decide(&self, runs: [usize; 2], confidence: f64) -> Option<usize> {
+        let of_one = self.standard_error?.powi(2) / runs.iter().map(|&count| 1.0 / count as f64).sum::<f64>();
+        let shows = |count: usize| {
+            let error = (of_one * 2.0 / count as f64).sqrt();
+            error * student(confidence, 2.0 * (count - 1) as f64) < self.by.abs()
+        };
+        (REPEATS..=RUNS_MAX).find(|&count| shows(count))
+    }
+}
+
 /// The number of standard errors on each side of the mean that give this confidence (0 to 1): Student's distribution.
 pub(super) fn student(confidence: f64, degrees: f64) -> f64 {
     let Ok(t) = StudentsT::new(0.0, 1.0, degrees.max(1.0)) else { return f64::INFINITY };
@@ -219,6 +235,25 @@ mod tests {
         for (confidence, degrees, want) in [(0.95, 9.0, 2.262), (0.99, 19.0, 2.861), (0.95, 1.0, 12.706)] {
             assert!((student(confidence, degrees) - want).abs() < 1e-3, "{confidence} {degrees}");
         }
+    }
+
+    #[test]
+    fn so_many_runs_decide() {
+        let trend =
+            |by: f64, error: f64| EstimatedDifference { by, standard_error: Some(error), degrees: 4.0 };
+        // Means of three runs each with a deviation of 3 differ by 4.2: Student's t is 2.776 on 4 degrees, and 2.306 on 8.
+        let error = 3.0 * (2.0_f64 / 3.0).sqrt();
+        assert!(trend(4.2, error).plus_minus(0.95).unwrap() > 4.2);
+        assert_eq!(trend(4.2, error).runs_that_decide([3, 3], 0.95), Some(6));
+        let needed = 3.0 * (2.0_f64 / 6.0).sqrt() * student(0.95, 10.0);
+        assert!(needed < 4.2 && 3.0 * (2.0_f64 / 5.0).sqrt() * student(0.95, 8.0) > 4.2);
+        // The same deviation of one run, and a trend of the other direction.
+        assert_eq!(trend(-4.2, 3.0 * 2.0_f64.sqrt()).runs_that_decide([1, 1], 0.95), Some(6));
+        assert_eq!(trend(0.01, error).runs_that_decide([3, 3], 0.95), None);
+        assert_eq!(
+            EstimatedDifference { standard_error: None, ..trend(1.0, 1.0) }.runs_that_decide([1, 1], 0.95),
+            None
+        );
     }
 
     fn run(value: f64) -> ResampledFigure {

@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 
 use super::cells::{self, BEST, TextTable};
-use super::{Comparison, DifferenceSeverity, matrix, text};
-use crate::text::duration;
+use super::{ChangeJudgement, ComparedFigure, ComparedPhases, Comparison, DifferenceSeverity, matrix, text};
+use crate::text::{counted, duration};
 
-/// Headline, warnings, tables and method, in the dialect of GitHub. `changed_only` omits figures that do not differ.
-pub fn markdown(comparison: &Comparison<'_>, changed_only: bool) -> String {
+/// Headline, warnings, tables and method, in the dialect of GitHub. Unless they are to be `full`, tables have only figures that differ,
+/// and the others are counted.
+pub fn markdown(comparison: &Comparison<'_>, full: bool) -> String {
     let names: Vec<&str> = comparison.groups.iter().map(|group| group.name.as_str()).collect();
     let mut out = format!("### {}\n\n", escape(&names.join(" / ")));
     let _ = writeln!(out, "{}\n", text::conclusion(comparison));
@@ -23,12 +24,11 @@ pub fn markdown(comparison: &Comparison<'_>, changed_only: bool) -> String {
     for part in &comparison.parts {
         let seconds: Vec<String> = part.seconds.iter().map(|seconds| duration(*seconds)).collect();
         let _ = writeln!(out, "\n**{}** ({})\n", escape(&part.phase), seconds.join(", "));
-        let cells = cells::of_part(comparison, part, changed_only, BEST);
-        if cells.rows.is_empty() {
-            out.push_str("No figure differs.\n");
-        } else {
+        let cells = cells::of_part(comparison, part, !full, BEST);
+        if !cells.rows.is_empty() {
             out.push_str(&piped(&cells));
         }
+        out.push_str(&omitted(part, cells.rows.len()));
         for (title, cells) in matrix::of_part(comparison, part) {
             let _ = write!(out, "\n{}\n\n{}", escape(&title), piped(&cells));
         }
@@ -39,6 +39,25 @@ pub fn markdown(comparison: &Comparison<'_>, changed_only: bool) -> String {
         comparison.method()
     );
     out
+}
+
+/// A line about the figures that are not among the `shown` ones of a table, if there are any.
+fn omitted(part: &ComparedPhases, shown: usize) -> String {
+    let omitted = part.rows.len() - shown;
+    if omitted == 0 {
+        return String::new();
+    }
+    let is_unknown =
+        |row: &&ComparedFigure| row.changes.iter().all(|change| change.judgement == ChangeJudgement::Unknown);
+    let unknown = match part.rows.iter().filter(is_unknown).count() {
+        0 => String::new(),
+        count => format!(" ({count} of them: unknown, because too little was measured)"),
+    };
+    let lead = if shown == 0 { "No figure differs" } else { "No other figure differs" };
+    format!(
+        "\n{lead} significantly: {} left out{unknown}; `--full` lists all.\n",
+        counted(omitted as u64, "row")
+    )
 }
 
 /// Escapes text for Markdown.

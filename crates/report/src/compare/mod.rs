@@ -26,7 +26,9 @@ use crate::verdict::VerdictOutcome;
 use blocks::PhasesOfRun;
 use chance::{Between, Draws, REPEATS, ResampledFigure, difference, mean, values};
 
+pub use cells::in_words;
 pub use chance::EstimatedDifference;
+pub(crate) use chance::RUNS_MAX;
 pub use choice::{Better, better, usual};
 pub use differs::{DifferenceSeverity, RunDifference};
 pub use json::json;

@@ -363,6 +363,29 @@ fn names_must_differ_and_two_are_needed() {
 }
 
 #[test]
+fn what_is_not_decided_has_a_direction_and_a_number_of_runs() {
+    let groups = [
+        group("old", &[plan(1, 1.0), plan(2, 1.05), plan(3, 0.95)]),
+        group("new", &[plan(4, 1.03), plan(5, 1.08), plan(6, 0.98)]),
+    ];
+    let conditions = conditions(&["rptm>+1%"]);
+    let options = CompareOptions { asked: Condition::asked(&conditions), ..CompareOptions::default() };
+    let comparison = compare(&groups, options).unwrap();
+    let checked = check_comparison(&comparison, &conditions).remove(0);
+    assert_eq!((checked.holds, checked.place.as_str()), (None, "new"), "{}", checked.found);
+    // Repeats have a deviation of about 5 %, and differ by 3 %: Student's t of 22 runs each is 2.02.
+    let told = checked.found.split_once("if the change is real, about ").unwrap().1;
+    let runs: usize = told.split(' ').next().unwrap().parse().unwrap();
+    assert!((15..40).contains(&runs), "{}", checked.found);
+    for part in ["new: ", ", a trend for the worse; this comparison can only see changes above "] {
+        assert!(checked.found.contains(part), "{}", checked.found);
+    }
+    let tests = crate::junit::of_comparison(&comparison, &[checked]);
+    assert!(tests.contains("<error message=\"not decided: new: "), "{tests}");
+    assert!(!tests.contains("<failure"), "conditions say what is too much: {tests}");
+}
+
+#[test]
 fn too_short_a_phase_gives_no_interval() {
     let short = |slower| Plan { phases: [1.0, 3.0, 1.0], ..plan(1, slower) };
     let groups = [group("a", &[short(1.0)]), group("b", &[short(1.5)])];
@@ -375,7 +398,20 @@ fn too_short_a_phase_gives_no_interval() {
 fn forms_of_a_comparison() {
     let groups = [group("old", &[plan(1, 1.0)]), group("new|er", &[plan(1, 1.1)])];
     let comparison = compare(&groups, CompareOptions::default()).unwrap();
-    let table = markdown(&comparison, false);
+    let table = markdown(&comparison, true);
+    let short = markdown(&comparison, false);
+    let rows = |text: &str| text.lines().filter(|line| line.starts_with("| ")).count();
+    let differing = comparison.found().count();
+    // A head and a rule.
+    assert_eq!(rows(&short), differing + 2, "{short}");
+    let omitted = comparison.parts[0].rows.len() - differing;
+    assert!(
+        omitted > 0
+            && short.contains(&format!("No other figure differs significantly: {omitted} rows left out")),
+        "{short}"
+    );
+    assert!(short.contains("(baseline.rptm.mean)") && !short.contains("(hit.ratio.obj)"), "{short}");
+    assert!(table.contains("(hit.ratio.obj)") && !table.contains("left out"), "{table}");
     assert!(table.contains("| figure | unit | old | new\\|er | difference | ± | verdict |"), "{table}");
     let json = json(&comparison);
     assert_eq!(

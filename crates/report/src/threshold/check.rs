@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Bound, Condition};
-use crate::compare::{ComparedFigure, ComparedPhases, Comparison};
+use crate::compare::{Better, ComparedFigure, ComparedPhases, Comparison, EstimatedDifference, RUNS_MAX};
 use crate::facts::RunFacts;
 use crate::figures::Figure;
 use crate::text::{self, UNDEFINED};
@@ -15,6 +15,8 @@ pub struct Checked {
     pub condition: String,
     /// Whether it holds; `None` if a change meets it that may be noise, which only comparisons have.
     pub holds: Option<bool>,
+    /// The group of a comparison, and its phase if there are several; empty for a run.
+    pub place: String,
     /// The values, as text for people.
     pub found: String,
     /// The checked value or change, in the unit of the condition's bound; `None` if it is undefined.
@@ -53,7 +55,7 @@ pub fn check_run(facts: &RunFacts, conditions: &[Condition]) -> Vec<Checked> {
             (None, Some(phase)) => format!("phase {phase} was not measured"),
             _ => print(condition.figure, value),
         };
-        Checked { condition: condition.text.clone(), holds, found, value }
+        Checked { condition: condition.text.clone(), holds, place: String::new(), found, value }
     };
     conditions.iter().map(check).collect()
 }
@@ -71,11 +73,12 @@ pub fn check_comparison(comparison: &Comparison<'_>, conditions: &[Condition]) -
         let (holds, found, value) = match row(part, condition) {
             // No group has a value.
             None => (Some(!condition.is_change()), UNDEFINED.to_owned(), None),
-            Some(row) => of_row(row, index, condition, comparison.asked_confidence),
+            Some(row) => of_row(row, index, condition, comparison),
         };
         let place = if comparison.parts.len() > 1 { format!(" in {}", part.phase) } else { String::new() };
-        let found = format!("{}{place}: {found}", comparison.groups[index].name);
-        Checked { condition: condition.text.clone(), holds, found, value }
+        let place = format!("{}{place}", comparison.groups[index].name);
+        let found = format!("{place}: {found}");
+        Checked { condition: condition.text.clone(), holds, place, found, value }
     };
     let of_part = |(condition, part)| (1..=others).map(move |index| check(condition, part, index));
     all.into_iter().flat_map(of_part).collect()
@@ -99,8 +102,9 @@ fn of_row(
     row: &ComparedFigure,
     index: usize,
     condition: &Condition,
-    confidence: f64,
+    comparison: &Comparison<'_>,
 ) -> (Option<bool>, String, Option<f64>) {
+    let confidence = comparison.asked_confidence;
     let value = row.values[index];
     let shown = print(row.figure, value);
     let Some(known) = value else {
@@ -122,16 +126,36 @@ fn of_row(
     let is_real = holds(0.0) || half.is_some_and(|half| change.by.abs() > half);
     let (holds, found) = match (holds(by), half) {
         (true, None) if !is_real => {
-            (None, format!("{shown}; the phase is too short to tell changes from noise"))
+            let trend = trend(row, &change);
+            (None, format!("{shown}, {trend}; the phase is too short to tell changes from noise: {MEASURE}"))
         }
         (true, Some(half)) if !is_real => {
             let least = unit.print(row.figure, half);
-            (None, format!("{shown}; this comparison can only see changes above {least}"))
+            let runs = [0, index].map(|group| comparison.groups[group].runs.len());
+            let advice = match change.runs_that_decide(runs, confidence) {
+                Some(count) => format!("if the change is real, about {count} runs on each side show it"),
+                None => format!("{RUNS_MAX} runs on each side would not show so small a change: {MEASURE}"),
+            };
+            let trend = trend(row, &change);
+            (None, format!("{shown}, {trend}; this comparison can only see changes above {least}; {advice}"))
         }
         (holds, None) => (Some(holds), shown),
         (holds, Some(half)) => (Some(holds), format!("{shown} ± {}", unit.print(row.figure, half))),
     };
     (holds, found, Some(by).filter(|by| by.is_finite()))
+}
+
+/// What helps where chance hides changes.
+const MEASURE: &str = "measure longer, and at least three times on each side";
+
+/// Which way a change goes that may be noise.
+fn trend(row: &ComparedFigure, change: &EstimatedDifference) -> &'static str {
+    match (row.better, change.by > 0.0) {
+        (Better::Higher, true) | (Better::Lower, false) => "a trend for the better",
+        (Better::Higher, false) | (Better::Lower, true) => "a trend for the worse",
+        (Better::Neither, true) => "an upward trend",
+        (Better::Neither, false) => "a downward trend",
+    }
 }
 
 /// How a condition measures changes.
