@@ -13,6 +13,7 @@ use crate::judge;
 use crate::parallel;
 use crate::series;
 use crate::source::LogSource;
+pub use crate::usage::MANIFEST;
 use crate::verdict::Tested;
 
 /// Why a run cannot be read.
@@ -158,9 +159,6 @@ impl Run {
         })
     }
 }
-
-/// Name of the file that describes a result directory.
-pub const MANIFEST: &str = "manifest.json";
 
 /// The logs of a run: those of a result directory, or the log itself.
 fn logs_at(path: &Path) -> Result<Vec<PathBuf>, RunError> {

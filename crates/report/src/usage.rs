@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::run_dir::MANIFEST;
-
+/// Name of the file that describes a result directory.
+pub const MANIFEST: &str = "manifest.json";
 /// Name of the file of a result directory that has the resources used by the device over time: a table with a heading.
 pub const USAGE: &str = "device/usage.csv";
 

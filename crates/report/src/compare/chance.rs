@@ -104,7 +104,7 @@ pub(crate) const RUNS_MAX: usize = 100;
 
 impl EstimatedDifference {
     /// The number of runs on each side that show a difference of this size with this confidence (0 to 1), if repeats vary as much as the
-    /// compared runs, of which there are so many on each side. `None` if that is not known, or if [`RUNS_MAX`] runs are too few.
+    /// compared runs, of which there are so many on each side. `None` if that is not known, or if a hundred runs are too few.
     pub fn runs_that_decide(&self, runs: [usize; 2], confidence: f64) -> Option<usize> {
         let of_one = self.standard_error?.powi(2) / runs.iter().map(|&count| 1.0 / count as f64).sum::<f64>();
         let shows = |count: usize| {
