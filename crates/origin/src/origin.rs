@@ -5,7 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use polygraph_link::Link;
-use polygraph_stats::Recorder;
+use polygraph_stats::servers::MAX_SERVERS;
+use polygraph_stats::{Recorder, ServerStats};
 use polygraph_tls::failure::TlsFailure;
 use polygraph_traffic::groups::{Groups, PeerStatus, PhaseStatus, StatusRule};
 use polygraph_traffic::{ContentKind, Fingerprint, Oid, Random, Stream, UniqId};
@@ -32,8 +33,8 @@ pub struct Origin<L: Link> {
     /// Configurations of TLS.
     tls: RefCell<ServerConfigs>,
     special: Cell<f64>,
-    /// Number of servers on this loop.
-    servers: Cell<u64>,
+    /// The addresses of the servers on this loop.
+    servers: RefCell<Vec<String>>,
     health_checks: Cell<u64>,
     /// Connections accepted so far.
     accepted: Cell<u64>,
@@ -52,7 +53,7 @@ impl<L: Link> Origin<L> {
             scratch: RefCell::default(),
             tls: RefCell::default(),
             special: Cell::new(1.0),
-            servers: Cell::new(0),
+            servers: RefCell::default(),
             health_checks: Cell::new(0),
             accepted: Cell::new(0),
             phase_status: Cell::default(),
@@ -77,16 +78,29 @@ impl<L: Link> Origin<L> {
         Some(self.tls.borrow_mut().server(key, settings, spec.number as usize, own, &mut rng))
     }
 
-    /// Counts one more server of this loop.
-    pub(crate) fn register_server(&self) {
-        self.servers.set(self.servers.get() + 1);
+    /// Adds a server of this loop. Returns its place among them.
+    pub(crate) fn register_server(&self, address: &str) -> usize {
+        let mut servers = self.servers.borrow_mut();
+        servers.push(address.to_owned());
+        servers.len() - 1
+    }
+
+    /// Counts for a server of this loop, unless there are too many of them.
+    pub(crate) fn count_at(&self, place: usize, count: impl FnOnce(&mut ServerStats)) {
+        let servers = self.servers.borrow();
+        if servers.len() <= MAX_SERVERS {
+            self.recorder.with(|block| count(block.servers.at_mut(place, &servers[place])));
+        }
     }
 
     /// Sets the share (0 to 1) of requests that get the configured special replies. The servers count as alive from
     /// the first call on.
     pub fn set_special(&self, factor: f64) {
         self.special.set(factor);
-        let (alive, now) = (self.servers.get(), self.link.now());
+        let (alive, now) = (self.servers.borrow().len(), self.link.now());
+        // A server that gets no request is counted, too.
+        (0..alive).for_each(|place| self.count_at(place, |_| {}));
+        let alive = alive as u64;
         self.recorder.with(|block| {
             if block.populus.last != alive {
                 block.populus.set(now, alive);

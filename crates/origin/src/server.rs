@@ -36,6 +36,8 @@ pub struct Server<L: Link> {
     origin: Rc<Origin<L>>,
     profile: usize,
     number: u64,
+    /// Its place among the servers of the loop.
+    place: usize,
     names: ServerNames,
     identity: ServerIdentity,
     /// TLS, if the server has it; or why it cannot be used.
@@ -69,11 +71,12 @@ impl<L: Link> Server<L> {
     /// # Panics
     /// If the configuration of `origin` has no such profile.
     pub fn new(origin: &Rc<Origin<L>>, spec: ServerSpec) -> Rc<Server<L>> {
-        origin.register_server();
+        let place = origin.register_server(&spec.address);
         let tls = origin.tls_of(&spec);
         Rc::new(Server {
             profile: spec.profile,
             number: spec.number,
+            place,
             names: ServerNames::new(&spec.names, tls.is_some()),
             tls,
             identity: ServerIdentity::new(&origin.config, &spec, origin.contents),
@@ -286,7 +289,18 @@ impl<L: Link> Server<L> {
         let times = TransactionTimes { first_byte, started: transaction.started, ended: self.now() };
         self.dump(conn, request, &outcome, times.ended - times.started);
         let (recorder, config) = (&self.origin.recorder, &self.origin.config);
-        if !record_outcome(recorder, config, request, place, times, outcome) {
+        let size = if let ServerOutcome::Sent(sent) = &outcome { sent.size } else { 0 };
+        let succeeded = record_outcome(recorder, config, request, place, times, outcome);
+        if request.marks.xact.is_some() {
+            self.origin.count_at(self.place, |stats| match succeeded {
+                true => {
+                    stats.rptm_us.record((times.ended - times.started).as_micros());
+                    stats.bytes += size;
+                }
+                false => stats.failed += 1,
+            });
+        }
+        if !succeeded {
             return Err(None);
         }
         if transaction.last || cut { Err(Some(CloseKind::Busy)) } else { Ok(times.ended) }
@@ -341,6 +355,10 @@ impl<L: Link> Server<L> {
         let origin = &self.origin;
         let started = self.now();
         origin.recorder.with(|block| block.xacts.enter(started));
+        let is_marked = request.marks.xact.is_some();
+        origin.count_at(self.place, |stats| {
+            *(if is_marked { &mut stats.requests } else { &mut stats.unmarked }) += 1;
+        });
         origin.note_phases(&request.marks);
         match request.requested {
             RequestedObject::Any | RequestedObject::UnknownEmbedded => {

@@ -47,6 +47,7 @@ pub mod series;
 pub mod side_summary;
 pub mod so_far;
 pub mod source;
+pub mod spread;
 pub mod summary;
 pub mod text;
 pub mod threshold;

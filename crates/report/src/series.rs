@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use polygraph_stats::{BinSet, Histogram, Interval};
+use polygraph_stats::{BinSet, ByServer, Histogram, Interval};
 
 use crate::figures;
 use crate::scope::{Scope, ScopeBuilder};
@@ -59,6 +59,8 @@ pub struct SeriesPoint {
     pub seconds: f64,
     /// Response times of all successful transactions, counted in the bins of [`bin_edges_ms`].
     pub heat: Vec<u64>,
+    /// What each server counted.
+    pub servers: ByServer,
     /// Values in the order of [`FIGURES`]; `None` where undefined.
     values: Vec<Option<f64>>,
 }
@@ -140,6 +142,7 @@ impl SeriesBuilder {
             seconds: scope.seconds,
             values: figures::extract(FIGURES.iter().filter_map(|name| figures::find(name)), &scope),
             heat: heat(scope.rptm_us()),
+            servers: scope.block.servers,
         });
     }
 

@@ -9,6 +9,7 @@ use polygraph_stats::{Block, ErrorKind, HttpVersion};
 
 use crate::figures::tls::version_name;
 use crate::figures::{percent, value};
+use crate::spread::Spread;
 use crate::text::{duration, ms, number, times};
 use crate::{correctness, misses};
 
@@ -68,6 +69,9 @@ pub fn summary_text(facts: &RunFacts, places: &[(&str, &Path)]) -> String {
             story.sentences.into_iter().take(2).enumerate().for_each(|(i, sentence)| {
                 row(if i == 0 { "missed hits" } else { "" }, sentence);
             });
+        }
+        if let Some(spread) = Spread::of_headline(facts) {
+            row("servers", spread.text());
         }
         if headline.scope.block.pages.parts.count() > 0 {
             row(

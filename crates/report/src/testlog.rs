@@ -368,6 +368,9 @@ impl Run {
                     let nanos = |seconds: f64| polygraph_stats::Nanos::new((seconds * SECOND) as u64);
                     block.set_up_connection(nanos(end - setup), nanos(end));
                 }
+                if self.rich && side == Side::Server {
+                    spread(&mut block);
+                }
                 block.skipped_launches = (self.skipped_rate * (end - begin)) as u64;
                 block.close((end * SECOND) as u64);
                 unfinished = block.xacts.last;
@@ -522,6 +525,20 @@ fn evidence(at_ns: u64) -> Evidence {
         .fact(fact::SERVER, "10.0.0.1:80")
         .expected("4096 bytes", "4095 bytes")
         .fact(fact::HEADER, "Via: 1.1 <device>")
+}
+
+/// Two servers behind a device that sends three quarters of the requests to the first, and checks the health of both.
+fn spread(block: &mut Block) {
+    let requests = block.xacts.entered;
+    for (place, (address, share)) in [("10.0.0.1:80", 3), ("10.0.0.2:80", 1)].into_iter().enumerate() {
+        let server = block.servers.at_mut(place, address);
+        server.requests = requests * share / 4;
+        server.failed = server.requests / 50;
+        let replies = server.requests - server.failed;
+        server.rptm_us.record_n(4_000 * share, replies);
+        server.bytes = 13_000 * replies;
+        server.unmarked = 1;
+    }
 }
 
 /// A transaction of a full workload: every eighth is of a special class, and a third of the offered hits is missed.

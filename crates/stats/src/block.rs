@@ -18,6 +18,7 @@ use crate::http_version::HttpVersion;
 use crate::kerberos::KerberosStats;
 use crate::level::Level;
 use crate::miss_cause::MissCause;
+use crate::servers::ByServer;
 use crate::socks::SocksStats;
 use crate::status::ByStatus;
 use crate::streams::StreamStats;
@@ -212,6 +213,8 @@ pub struct Block {
     pub clock: ClockAhead,
     /// Transactions with servers outside of the test.
     pub foreign: ForeignStats,
+    /// Requests by server, on the server side; empty if an event loop has more than [`MAX_SERVERS`](crate::servers::MAX_SERVERS).
+    pub servers: ByServer,
     /// Requests without an answer at the end. Those for foreign servers are not among them.
     pub unanswered: Unanswered,
 }
@@ -221,7 +224,7 @@ fold_fields! {
         classes, offered_hits, offered_misses, missed, hit_since_transfer_ms, miss_since_transfer_ms, false_hits, kinds, request_kinds,
         unusual_status, other_replies, custom, auth_steps, authenticated, compounds, latency, range_gen, oid_gen,
         embedded, unique, ordinals, pages, req_size, errors, verified, retried, reused, late_us, think_us, skipped_launches, conn_setup_us, slow_setups,
-        conn_ttl_us, conn_uses, closes, pipeline_depth, cookies, dns, continue_us, validations, basic_marked, versions, streams, reads, writes, tls, socks, kerberos, clock, foreign;
+        conn_ttl_us, conn_uses, closes, pipeline_depth, cookies, dns, continue_us, validations, basic_marked, versions, streams, reads, writes, tls, socks, kerberos, clock, foreign, servers;
         xacts, waiting, conns, established, idle, populus, unanswered
     }
 }
@@ -382,8 +385,10 @@ impl Block {
         }
         let classes = std::mem::take(&mut self.classes);
         let (late_us, think_us) = (std::mem::take(&mut self.late_us), std::mem::take(&mut self.think_us));
+        // Those of servers are few, and a list of figures needs them.
+        let servers = std::mem::take(&mut self.servers);
         self.drop_bins();
-        (self.classes, self.late_us, self.think_us) = (classes, late_us, think_us);
+        (self.classes, self.late_us, self.think_us, self.servers) = (classes, late_us, think_us, servers);
         let keep = |set: BinSet, histogram: &mut Histogram| {
             if !wanted.contains(set) {
                 histogram.drop_bins();

@@ -39,6 +39,7 @@ pub mod miss_cause;
 mod packed_block;
 pub mod record;
 pub mod recorder;
+pub mod servers;
 pub mod socks;
 pub mod stall;
 pub mod status;
@@ -71,6 +72,7 @@ pub use record::{
     EndReason, Header, Interval, KindLimits, PlannedLoad, PlannedPhase, Record, RobotLimits, Side, exit_code,
 };
 pub use recorder::{Recorder, Totals};
+pub use servers::{ByServer, ServerStats};
 pub use status::StatusScope;
 pub use summary_stats::{SummaryStats, TimeAndSize};
 pub use unanswered::{AGES_S, Unanswered};

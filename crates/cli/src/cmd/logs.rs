@@ -13,6 +13,7 @@ use polygraph_report::ltrace::{TraceOptions, ltrace as ltrace_text};
 use polygraph_report::lx::{LxOptions, LxSide, extract, list_absent, list_figures, list_json};
 use polygraph_report::popularity::Curve;
 use polygraph_report::run_dir::{RunError, logs_in};
+use polygraph_report::spread::Spread;
 use polygraph_report::{Extras, RunFacts, lr as lr_text, write_report_with, write_whole_with};
 use polygraph_runner::expectations::ExpectationResults;
 use polygraph_runner::{Expectations, Failure, write_file};
@@ -323,9 +324,19 @@ pub fn report(args: ReportArgs) -> Done {
     })?;
     output::note(&format!("report: {}", out.display()));
     let met = check(args.expectations, &facts)?;
+    let spread = Spread::of_headline(&facts);
     match args.json {
-        true => output::print_json(&facts.verdict.json()),
-        false => output::print(&(facts.verdict.text() + &met.text())),
+        true => {
+            let mut found = facts.verdict.json();
+            if let Some(spread) = spread {
+                found["servers"] = spread.json();
+            }
+            output::print_json(&found);
+        }
+        false => {
+            let servers = spread.map_or_else(String::new, |spread| spread.table());
+            output::print(&(facts.verdict.text() + &servers + &met.text()));
+        }
     }
     Ok(ExitCode::from(if met.all_met() { exit::OK } else { exit::EXPECTATION }))
 }

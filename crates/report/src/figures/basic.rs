@@ -95,6 +95,7 @@ pub(super) fn dotted(table: &mut FigureTable) {
     transactions::kerberos(table);
     detail::latency(table);
     detail::choice(table);
+    detail::servers(table);
     errors(table);
     transactions::verification(table);
     health(table);

@@ -8,6 +8,7 @@ use polygraph_stats::{AuthScheme, Class, ClassStats, CoarseHistogram, Histogram}
 use super::Unit;
 use super::table::{FigureTable, NeededBins};
 use crate::scope::Scope;
+use crate::spread::{ServerShare, Spread};
 
 /// A histogram over some classes and all authentication steps.
 pub(super) fn with_steps<'s>(
@@ -131,6 +132,40 @@ fn authenticated(scope: &Scope) -> ClassStats {
     let mut all = ClassStats::default();
     scope.block.authenticated.iter().for_each(|stats| all.merge(stats));
     all
+}
+
+/// How requests were spread over servers.
+pub(super) fn servers(t: &mut FigureTable) {
+    t.start_section("Requests by server");
+    let columns =
+        &["server", "requests", "%", "replies", "rptm mean, ms", "rptm p95, ms", "failed", "unmarked"];
+    let what = "servers: requests of robots by server, and the requests without X-Xact that a device makes by itself";
+    t.add_list("servers.tbl", what, columns, |s| {
+        let figure = |value: Option<f64>| value.map_or("-1".to_owned(), |value| format!("{value:.2}"));
+        let row = |server: &ServerShare| {
+            let stats = &server.stats;
+            let times = &stats.rptm_us;
+            vec![
+                server.address.clone(),
+                stats.requests.to_string(),
+                figure(server.percent),
+                times.count().to_string(),
+                figure(times.mean().map(|us| us * 1e-3)),
+                figure(times.quantile(0.95).map(|us| us as f64 * 1e-3)),
+                stats.failed.to_string(),
+                stats.unmarked.to_string(),
+            ]
+        };
+        Spread::of(s).servers.iter().map(row).collect()
+    });
+    let share = |s: &Scope, which: usize| Some(Spread::of(s).extremes()?[which].1);
+    t.add_figure(
+        "servers.share.min",
+        Unit::Percent,
+        "servers: the smallest share of a server in the requests of robots",
+        move |s| share(s, 0),
+    );
+    t.add_figure("servers.share.max", Unit::Percent, "servers: the largest share", move |s| share(s, 1));
 }
 
 type PickCoarse = fn(&Scope) -> &CoarseHistogram;

@@ -100,6 +100,34 @@ pub fn overview(facts: &RunFacts) -> Option<RenderedChart> {
     chart.draw()
 }
 
+/// Charts with more lines cannot be read.
+const MAX_LINES: usize = 8;
+
+/// Requests per second at each server; `None` for one server or very many.
+pub fn servers(facts: &RunFacts) -> Option<RenderedChart> {
+    let side = facts.server.as_ref()?;
+    let servers: Vec<&str> = side.total.as_ref()?.block.servers.iter().map(|(address, _)| address).collect();
+    if !(2..=MAX_LINES).contains(&servers.len()) {
+        return None;
+    }
+    let base = chart(
+        "fig-servers",
+        "Requests by server over time",
+        "per second",
+        "Requests of robots that arrived at each server. A server that ended or got no requests is at 0.",
+    );
+    let points = with_gaps(&side.series);
+    let (x_axis, unit_s) = XAxis::time(points.last().map_or(0.0, |(at, _)| *at));
+    let line = |address: &&str| {
+        let rate = |point: &SeriesPoint| {
+            point.servers.get(address).map_or(0, |stats| stats.requests) as f64 / point.seconds
+        };
+        Series::line(*address, points.iter().map(|(at, point)| (at / unit_s, point.map(rate))).collect())
+    };
+    let series = servers.iter().map(line).collect();
+    Chart { series, marks: marks(side, unit_s), x_axis, ..base }.draw()
+}
+
 pub fn bandwidth(facts: &RunFacts) -> Option<RenderedChart> {
     let base = chart(
         "fig-bandwidth",

@@ -12,6 +12,7 @@ use crate::figures::tls::version_name;
 use crate::figures::{SPECIAL, value};
 use crate::misses::MissExplanation;
 use crate::scope::Scope;
+use crate::spread::{ServerShare, Spread};
 use crate::text::{UNDEFINED, bytes, ms, number};
 
 fn percent(share: Option<f64>) -> String {
@@ -158,6 +159,46 @@ pub fn contents(view: &View<'_>) -> Option<Table> {
         rows,
         ..Table::default()
     })
+}
+
+/// How requests were spread over servers; `None` for a single one.
+pub fn servers(spread: &Spread, phases: &str) -> Option<Table> {
+    let others = spread.servers.iter().any(|server| server.stats.unmarked > 0);
+    let line = |server: &ServerShare| {
+        let stats = &server.stats;
+        let time = |us: Option<f64>| ms(us.map(|us| us * 1e-3));
+        let bandwidth = (spread.seconds > 0.0).then(|| stats.bytes as f64 * 8e-6 / spread.seconds);
+        let mut cells = vec![
+            number(Some(stats.requests as f64), 0),
+            server.share(),
+            number(server.rate(spread.seconds), 2),
+            number(Some(stats.rptm_us.count() as f64), 0),
+            time(stats.rptm_us.mean()),
+            time(stats.rptm_us.quantile(0.95).map(|us| us as f64)),
+            time(stats.rptm_us.max().map(|us| us as f64)),
+            number(server.concurrent(spread.seconds), 2),
+            number(bandwidth, 2),
+            number(Some(stats.failed as f64), 0),
+        ];
+        cells.extend(others.then(|| number(Some(stats.unmarked as f64), 0)));
+        row(&server.address, cells)
+    };
+    let mut head = columns(&[
+        "server",
+        "requests",
+        "of all",
+        "per second",
+        "replies",
+        "mean response time",
+        "p95",
+        "slowest",
+        "concurrent, mean",
+        "Mbit/s",
+        "failed",
+    ]);
+    head.extend(others.then_some("requests without X-Xact").map(Into::into));
+    let rows = || spread.servers.iter().map(line).collect();
+    (spread.servers.len() > 1).then(|| Table::new(format!("Requests by server, {phases}"), head, rows()))
 }
 
 /// Pages with their embedded objects.

@@ -8,6 +8,7 @@ use super::{
     Extras, charts, distributions, first_screen, fleet, glossary, popularity, request_tables, tables,
 };
 use crate::facts::{ErrorExample, ProcessFacts, RunFacts, SideFacts};
+use crate::spread::Spread;
 use crate::verdict::{LimitingParty, VerdictOutcome};
 use crate::{correctness, misses, text};
 
@@ -17,6 +18,7 @@ pub fn all(facts: &RunFacts, extras: &Extras) -> Vec<Section> {
     let view = view.as_ref();
     let mut sections: Vec<Section> = [
         load(facts, view),
+        servers(facts, view),
         response_time(facts, view),
         hits(facts, view),
         correct(facts),
@@ -88,6 +90,20 @@ fn load(facts: &RunFacts, view: Option<&View<'_>>) -> Section {
     )
     .with(view.and_then(tables::load))
     .with([charts::load(facts), charts::bandwidth(facts)].into_iter().flatten())
+}
+
+fn servers(facts: &RunFacts, view: Option<&View<'_>>) -> Section {
+    let section = Section::new(
+        "servers",
+        "Requests by server",
+        "How the device spread the requests of robots over the servers, and how long each server took to answer. Requests without \
+         X-Xact are those that the device made by itself, such as health checks; they count in no share.",
+    );
+    let (Some(spread), Some(view)) = (Spread::of_headline(facts), view) else { return section };
+    section
+        .with([Part::Notes(spread.evenness())])
+        .with(request_tables::servers(&spread, &view.name))
+        .with(charts::servers(facts))
 }
 
 fn response_time(facts: &RunFacts, view: Option<&View<'_>>) -> Section {
@@ -252,6 +268,7 @@ fn scopes(facts: &RunFacts) -> Section {
             request_tables::closes(view),
             request_tables::exchange(view),
             request_tables::tls(view),
+            request_tables::servers(&Spread::of(view.scope), &view.name),
         ];
         Part::Fold {
             id: String::new(),

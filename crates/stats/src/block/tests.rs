@@ -170,6 +170,9 @@ pub(crate) fn full() -> Block {
     block.validations.useful.record(1, 1);
     block.validations.useless.record(1, 1);
     block.basic_marked = 3;
+    let server = block.servers.at_mut(0, "10.0.0.1:80");
+    (server.requests, server.unmarked, server.bytes, server.failed) = (4, 1, 90, 2);
+    server.rptm_us.record(7);
     block.levels_mut().into_iter().for_each(|level| level.enter(Nanos::ZERO));
     block.unanswered.count(5_000_000_000);
     block.close(1_000_000_000);
@@ -203,7 +206,7 @@ fn an_emptied_block_counts_nothing() {
     let mut block = full();
     block.clear();
     (block.kinds, block.request_kinds) = (Vec::new(), Vec::new());
-    (block.unusual_status, block.other_replies) = Default::default();
+    (block.unusual_status, block.other_replies, block.servers) = Default::default();
     assert_eq!(block, Block::new());
 }
 

@@ -1,0 +1,204 @@
+//! How requests were spread over the servers.
+
+use polygraph_stats::{ByServer, ServerStats};
+use serde_json::{Value, json};
+
+use crate::facts::{RunFacts, SideFacts};
+use crate::figures::percent;
+use crate::scope::Scope;
+use crate::text::{self, UNDEFINED, ms, number};
+
+/// The requests of several servers over the same time.
+#[derive(Clone, Debug, Default)]
+pub struct Spread {
+    /// The servers.
+    pub servers: Vec<ServerShare>,
+    /// Length of the time in seconds.
+    pub seconds: f64,
+}
+
+/// A server and its share of the requests of robots.
+#[derive(Clone, Debug)]
+pub struct ServerShare {
+    /// The address, as the server states it.
+    pub address: String,
+    /// What it counted.
+    pub stats: ServerStats,
+    /// The share of all requests in percent; `None` without requests.
+    pub percent: Option<f64>,
+}
+
+impl Spread {
+    /// The servers of a scope.
+    pub fn of(scope: &Scope) -> Spread {
+        let servers = scope.block.servers.iter();
+        Spread::new(servers.map(|(address, stats)| (address.to_owned(), stats.clone())), scope.seconds)
+    }
+
+    /// The servers in the phases of the headline figures; `None` unless several servers were counted in the run. Servers that know
+    /// no phases, because they run without a workload file, are counted by windows of the series instead.
+    pub fn of_headline(facts: &RunFacts) -> Option<Spread> {
+        let (headline, server) = (facts.headline.as_ref()?, facts.server.as_ref()?);
+        let all: Vec<&str> =
+            server.total.as_ref()?.block.servers.iter().map(|(address, _)| address).collect();
+        if all.len() < 2 {
+            return None;
+        }
+        let names = |side: &SideFacts| side.phases.iter().map(|phase| phase.name.clone()).collect::<Vec<_>>();
+        let (counted, seconds) = if names(server) == names(facts.main_side()) {
+            let phases = headline.phase.split('|').filter_map(|name| server.phase(name)?.scope.as_ref());
+            let scope = Scope::sequential(phases)?;
+            (scope.block.servers, scope.seconds)
+        } else {
+            let mut counted = (ByServer::default(), 0.0);
+            let time = headline.begin_s..headline.end_s;
+            for point in server.series.iter().filter(|point| time.contains(&point.at_s)) {
+                counted.0.merge(&point.servers);
+                counted.1 += point.seconds;
+            }
+            counted
+        };
+        // A server that ended before is not in this phase.
+        let stats = |address: &str| counted.get(address).cloned().unwrap_or_default();
+        Some(Spread::new(all.into_iter().map(|address| (address.to_owned(), stats(address))), seconds))
+    }
+
+    fn new(servers: impl Iterator<Item = (String, ServerStats)>, seconds: f64) -> Spread {
+        let counted: Vec<(String, ServerStats)> = servers.collect();
+        let all: u64 = counted.iter().map(|(_, stats)| stats.requests).sum();
+        let share = |(address, stats): (String, ServerStats)| ServerShare {
+            address,
+            percent: percent(stats.requests as f64, all as f64),
+            stats,
+        };
+        Spread { servers: counted.into_iter().map(share).collect(), seconds }
+    }
+
+    /// The server with the smallest share, and the one with the largest; `None` without requests.
+    pub fn extremes(&self) -> Option<[(&str, f64); 2]> {
+        let shares = || self.servers.iter().filter_map(|server| Some((&*server.address, server.percent?)));
+        let least = shares().min_by(|a, b| a.1.total_cmp(&b.1))?;
+        Some([least, shares().max_by(|a, b| a.1.total_cmp(&b.1))?])
+    }
+
+    /// Shares and evenness in short, for example `3, each received 33.2 % to 33.5 % of the requests`.
+    pub fn text(&self) -> String {
+        let count = self.servers.len();
+        match self.extremes() {
+            None => format!("{count}, without a request"),
+            Some([(_, least), (_, most)]) => {
+                let [least, most] = [least, most].map(|share| number(Some(share), 1));
+                format!("{count}, each received {least} % to {most} % of the requests")
+            }
+        }
+    }
+
+    /// How even the spread is, as sentences.
+    pub fn evenness(&self) -> Vec<String> {
+        let Some([(least_of, least), (most_of, most)]) = self.extremes() else { return Vec::new() };
+        let even = number(Some(100.0 / self.servers.len() as f64), 2);
+        let range = format!(
+            "Shares are between {} % ({least_of}) and {} % ({most_of}); equal shares would be {even} %.",
+            number(Some(least), 2),
+            number(Some(most), 2)
+        );
+        let idle: Vec<&str> =
+            self.servers.iter().filter(|s| s.stats.requests == 0).map(|s| &*s.address).collect();
+        let ratio = match idle[..] {
+            [] => format!(
+                "The busiest server received {} times as many requests as the least busy one.",
+                number(Some(most / least), 2)
+            ),
+            _ => format!("No request of a robot arrived at {}.", idle.join(", ")),
+        };
+        vec![range, ratio]
+    }
+
+    /// The servers as a table on the console.
+    pub fn table(&self) -> String {
+        let titles = ["server", "requests", "of all", "per second", "mean response time", "p95", "failed"];
+        let cells = |server: &ServerShare| {
+            let stats = &server.stats;
+            let time = |us: Option<f64>| ms(us.map(|us| us * 1e-3));
+            vec![
+                server.address.clone(),
+                number(Some(stats.requests as f64), 0),
+                server.share(),
+                number(server.rate(self.seconds), 2),
+                time(stats.rptm_us.mean()),
+                time(stats.rptm_us.quantile(0.95).map(|us| us as f64)),
+                number(Some(stats.failed as f64), 0),
+            ]
+        };
+        let rows: Vec<Vec<String>> = std::iter::once(titles.map(str::to_owned).to_vec())
+            .chain(self.servers.iter().map(cells))
+            .collect();
+        text::aligned(rows.iter().map(Vec::as_slice), 1).into_iter().map(|line| line + "\n").collect()
+    }
+
+    /// The servers for other programs.
+    pub fn json(&self) -> Value {
+        let server = |server: &ServerShare| {
+            let ServerShare { address, stats, percent } = server;
+            json!({
+                "address": address,
+                "requests": stats.requests,
+                "share_percent": percent,
+                "replies": stats.rptm_us.count(),
+                "rptm_mean_s": stats.rptm_us.mean().map(|us| us * 1e-6),
+                "rptm_p95_s": stats.rptm_us.quantile(0.95).map(|us| us as f64 * 1e-6),
+                "reply_bytes": stats.bytes,
+                "failed": stats.failed,
+                "unmarked_requests": stats.unmarked,
+            })
+        };
+        self.servers.iter().map(server).collect()
+    }
+}
+
+impl ServerShare {
+    /// The share of all requests, for people.
+    pub fn share(&self) -> String {
+        self.percent.map_or_else(|| UNDEFINED.to_owned(), |share| format!("{} %", number(Some(share), 2)))
+    }
+
+    /// Requests per second over so many seconds.
+    pub fn rate(&self, seconds: f64) -> Option<f64> {
+        (seconds > 0.0).then(|| self.stats.requests as f64 / seconds)
+    }
+
+    /// Requests with the mark of a robot that were in progress at the server, on average over `seconds`: by Little's law, their times
+    /// divided by the length of the time.
+    pub fn concurrent(&self, seconds: f64) -> Option<f64> {
+        (seconds > 0.0).then(|| self.stats.rptm_us.sum() * 1e-6 / seconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spread(requests: &[u64]) -> Spread {
+        let stats = |requests| ServerStats { requests, ..ServerStats::default() };
+        let servers = requests.iter().enumerate();
+        Spread::new(servers.map(|(n, requests)| (format!("10.0.0.{n}:80"), stats(*requests))), 10.0)
+    }
+
+    #[test]
+    fn shares_are_those_of_all_requests() {
+        let uneven = spread(&[30, 10]);
+        assert_eq!(uneven.servers[1].percent, Some(25.0));
+        assert_eq!(uneven.text(), "2, each received 25.0 % to 75.0 % of the requests");
+        assert_eq!(
+            uneven.evenness(),
+            [
+                "Shares are between 25.00 % (10.0.0.1:80) and 75.00 % (10.0.0.0:80); equal shares would be 50.00 %.",
+                "The busiest server received 3.00 times as many requests as the least busy one."
+            ]
+        );
+        assert_eq!(spread(&[30, 0]).evenness()[1], "No request of a robot arrived at 10.0.0.1:80.");
+        let idle = spread(&[0, 0]);
+        assert_eq!((idle.text(), idle.evenness()), ("2, without a request".to_owned(), Vec::new()));
+        assert_eq!(idle.servers[0].percent, None);
+    }
+}
