@@ -76,7 +76,8 @@ pub struct PeerUpdate {
 impl PeerUpdate {
     /// Whether `earlier` is the same, apart from the times.
     pub fn is_repeated_by(&self, earlier: &PeerUpdate) -> bool {
-        let facts = |status: &PeerStatus| (status.group, status.position, status.waits, status.gone);
+        let facts =
+            |status: &PeerStatus| (status.group, status.position, status.waits, status.gone, status.replaced);
         self.unvisited == earlier.unvisited
             && self.statuses.iter().map(facts).eq(earlier.statuses.iter().map(facts))
     }

@@ -122,7 +122,14 @@ impl<L: Link> Origin<L> {
     pub(crate) fn note_phases(&self, marks: &Marks) {
         if let (Some(xact), Some(position)) = (marks.xact, marks.sync_position) {
             let (group, waits) = (xact.group, marks.sync_waits);
-            let status = PeerStatus { group, position, waits, at: self.link.now().as_u64(), gone: None };
+            let status = PeerStatus {
+                group,
+                position,
+                waits,
+                at: self.link.now().as_u64(),
+                gone: None,
+                replaced: false,
+            };
             // A group beyond the limit is none of this test.
             let _ = self.clients.borrow_mut().record(status);
         }

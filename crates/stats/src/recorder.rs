@@ -10,6 +10,7 @@ use crate::dump::{DumpPlan, Dumps};
 use crate::error::{ErrorCounts, ErrorKind};
 use crate::evidence::{ErrorSample, Evidence, is_kept};
 use crate::in_flight::{InFlightTransactions, TransactionHandle};
+use crate::unanswered::Unanswered;
 use crate::window::Window;
 use crate::xacts::{TransactionSample, TransactionSampler, Xact};
 
@@ -113,6 +114,11 @@ impl Recorder {
     pub fn read(&self, handle: TransactionHandle, bytes: u64) {
         self.with(|block| block.reads.record(bytes));
         self.0.unfinished.borrow_mut().read(handle, bytes);
+    }
+
+    /// The requests that wait for their answer.
+    pub fn unanswered(&self, now: Nanos) -> Unanswered {
+        self.0.unfinished.borrow().unanswered(now.as_u64())
     }
 
     /// Counts a successful transaction.

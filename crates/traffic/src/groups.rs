@@ -40,6 +40,8 @@ pub struct PeerStatus {
     pub at: u64,
     /// The group that it has given up, if any.
     pub gone: Option<UniqId>,
+    /// Others answer in place of the group, so nobody waits for it until it sends a status again.
+    pub replaced: bool,
 }
 
 /// Which status of a group counts.
@@ -80,7 +82,9 @@ impl Groups {
             }
             // A group that has gone on does not come back.
             StatusRule::Highest if status.position == known.position => known.waits &= status.waits,
-            StatusRule::Latest if status.at >= known.at => known.position = status.position,
+            StatusRule::Latest if status.at >= known.at => {
+                (known.position, known.replaced) = (status.position, status.replaced);
+            }
             StatusRule::Highest | StatusRule::Latest => {}
         }
         known.at = known.at.max(status.at);
@@ -110,6 +114,7 @@ mod tests {
             waits: false,
             at,
             gone: None,
+            replaced: false,
         }
     }
 

@@ -114,7 +114,7 @@ impl PhaseController {
         let is_first = self.agreement.waits_since.is_none();
         let since = *self.agreement.waits_since.get_or_insert(observed.now);
         let name = self.phase_of(current).name.clone();
-        let others = self.agreement.barrier.len();
+        let others = self.agreement.barrier.len() - self.agreement.barrier.replaced(position).count();
         if self.agreement.barrier.have_all_reached(position) {
             if others > 0 {
                 let waited = (observed.now - since).as_f64() / SECOND.as_f64();
@@ -123,6 +123,14 @@ impl PhaseController {
                     others + 1
                 );
                 events.push(ControlEvent::message(observed.now, 5, text));
+            }
+            for (side, status) in self.agreement.barrier.replaced(position) {
+                let text = format!(
+                    "phase {name}: the {} process {} has sent no status at its end, but others answer in its place",
+                    side.name(),
+                    status.group
+                );
+                events.push(ControlEvent::message(observed.now, 1, text));
             }
             return true;
         }

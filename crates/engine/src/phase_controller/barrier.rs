@@ -76,9 +76,14 @@ impl Barrier {
         self.lagging(position).next().is_none()
     }
 
-    /// The groups that have not reached `position`.
+    /// The groups that have not reached `position`, without those in whose place others answer.
     pub fn lagging(&self, position: u64) -> impl Iterator<Item = (Side, &PeerStatus)> {
-        self.all().filter(move |(_, status)| status.position < position)
+        self.all().filter(move |(_, status)| status.position < position && !status.replaced)
+    }
+
+    /// The groups that have not reached `position`, and for which nobody waits, because others answer in their place.
+    pub fn replaced(&self, position: u64) -> impl Iterator<Item = (Side, &PeerStatus)> {
+        self.all().filter(move |(_, status)| status.position < position && status.replaced)
     }
 
     /// A group that keeps a process waiting for too long: this process if it waits at `waits`, or any process that is further.
@@ -117,7 +122,14 @@ mod tests {
     }
 
     fn status(group: u32, position: u64, second: u64) -> PeerStatus {
-        PeerStatus { group: id(group), position, waits: false, at: (second * SECOND).as_u64(), gone: None }
+        PeerStatus {
+            group: id(group),
+            position,
+            waits: false,
+            at: (second * SECOND).as_u64(),
+            gone: None,
+            replaced: false,
+        }
     }
 
     fn barrier(statuses: &[(Side, PeerStatus)]) -> Barrier {
@@ -131,7 +143,9 @@ mod tests {
         use Side::{Client, Server};
         // Received statuses, a position, and whether all have reached it.
         type Row<'a> = (&'a [(Side, PeerStatus)], u64, bool);
-        let rows: [Row<'_>; 7] = [
+        let in_place =
+            |group, position, second| PeerStatus { replaced: true, ..status(group, position, second) };
+        let rows: [Row<'_>; 9] = [
             (&[], 1, true),
             (&[(Server, status(0, 0, 1))], 1, true),
             (&[(Server, status(1, 1, 1))], 1, true),
@@ -140,6 +154,9 @@ mod tests {
             (&[(Server, status(1, 1, 1)), (Server, status(1, 0, 2))], 1, false),
             (&[(Client, status(1, 2, 1)), (Client, status(2, 1, 1))], 2, false),
             (&[(Client, status(1, 2, 1)), (Client, status(2, 1, 1)), (Client, status(2, 2, 2))], 2, true),
+            // Others answer in place of a server, until it answers again.
+            (&[(Server, status(1, 1, 1)), (Server, status(2, 0, 1)), (Server, in_place(2, 0, 2))], 1, true),
+            (&[(Server, in_place(2, 0, 2)), (Server, status(2, 0, 3))], 1, false),
         ];
         for (statuses, position, open) in rows {
             assert_eq!(barrier(statuses).have_all_reached(position), open, "{statuses:?} {position}");
@@ -181,6 +198,8 @@ mod tests {
             let lost = barrier(&received).lost(waits, since * SECOND, now * SECOND);
             assert_eq!(lost, expected, "{statuses:?} {waits:?} {since} {now}");
         }
+        let replaced = barrier(&[(Server, PeerStatus { replaced: true, ..status(1, 0, 5) })]);
+        assert_eq!(replaced.lost(Some(1), Nanos::ZERO, 99 * SECOND), None);
         let reported = PeerStatus { gone: Some(id(7)), ..status(1, 3, 5) };
         let stopped = barrier(&[(Server, reported)]);
         assert_eq!(stopped.lost(None, Nanos::ZERO, 5 * SECOND), Some(LostPeer { side: None, group: id(7) }));

@@ -220,7 +220,17 @@ fn id(group: u32) -> polygraph_traffic::UniqId {
 fn heard(seconds: f64, side: Side, positions: &[u64]) -> Observations {
     let statuses = positions.iter().enumerate().map(|(number, &position)| {
         let group = id(2 + number as u32);
-        (side, PeerStatus { group, position, waits: false, at: at(seconds).as_u64(), gone: None })
+        (
+            side,
+            PeerStatus {
+                group,
+                position,
+                waits: false,
+                at: at(seconds).as_u64(),
+                gone: None,
+                replaced: false,
+            },
+        )
     });
     Observations { statuses: statuses.collect(), activity: seconds as u64, ..observed(seconds, 0, 0, 0) }
 }

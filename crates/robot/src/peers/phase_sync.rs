@@ -14,6 +14,8 @@ use crate::request::Request;
 
 /// How often the loop checks which processes to query.
 const CHECK_INTERVAL: Nanos = Nanos::from_millis(50);
+/// A request that waits for its answer for so many seconds may be in the hands of a slow server.
+const SLOW_S: f64 = 1.0;
 
 impl<L: Link> RobotGroup<L> {
     /// Processes the end of a transaction. `first_hand` is the reply, if the server made it for this request.
@@ -29,7 +31,8 @@ impl<L: Link> RobotGroup<L> {
         let Some(marks) = first_hand.map(|reply| reply.marks) else { return };
         if let (Some(xact), Some(position)) = (marks.xact, marks.sync_position) {
             let (group, gone) = (xact.group, marks.gone);
-            let status = PeerStatus { group, position, waits: false, at: cx.now().as_u64(), gone };
+            let status =
+                PeerStatus { group, position, waits: false, at: cx.now().as_u64(), gone, replaced: false };
             self.peers.borrow_mut().record(status, robot, request.server);
         }
     }
@@ -48,7 +51,13 @@ impl<L: Link> RobotGroup<L> {
                 sent = cx.phase_position();
                 self.peers.borrow_mut().query_all();
             }
-            let quiet = self.peers.borrow_mut().to_query(cx.now(), cx.phase_status.get().waits);
+            let waits = cx.phase_status.get().waits;
+            let slow =
+                || cx.recorder.unanswered(cx.now()).older_than(SLOW_S).map_or(0, |(_, requests)| requests);
+            if waits && slow() == 0 {
+                self.peers.borrow_mut().mark_replaced(cx.now());
+            }
+            let quiet = self.peers.borrow_mut().to_query(cx.now(), waits);
             for Route { robot, server, .. } in quiet {
                 let request = cx.generator.borrow_mut().status_query(&cx.settings.field, server, cx.now());
                 self.launch(robot, request);

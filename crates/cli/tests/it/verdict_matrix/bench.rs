@@ -177,6 +177,44 @@ fn measure_failover(sandbox: &Sandbox) -> Got {
     Got::of_logs(sandbox, "clt.log first.log second.log", &done)
 }
 
+/// The same with servers that agree about phases with the robots.
+fn measure_failover_of_phases(sandbox: &Sandbox) -> Got {
+    let ports = [free_port(), free_port()];
+    let device = Device::start(Deed::Balance(ports));
+    sandbox.write(
+        "balanced.pg",
+        &format!(
+            "Content C = {{ size = exp(2KB); cachable = 0%; }};\n\
+             Server S = {{ kind = \"S\"; contents = [C]; direct_access = contents;\n\
+               addresses = ['127.0.0.1:{}', '127.0.0.1:{}']; }};\n\
+             AddrMap M = {{ names = ['balanced.tst:80']; addresses = S.addresses; }};\n\
+             Robot R = {{ kind = \"R\"; origins = M.names; recurrence = 0%; req_rate = 10/sec;\n\
+               addresses = ['127.0.0.1' ** 5]; }};\n\
+             Phase W = {{ name = \"warm\"; goal.duration = 2sec; }};\n\
+             Phase P = {{ name = \"meas\"; goal.duration = 8sec; primary = yes; }};\n\
+             schedule(W, P); use(S, M, R);\n",
+            ports[0], ports[1]
+        ),
+    );
+    let start = |log: &str, port: u16| {
+        let words =
+            format!("server --config balanced.pg --only_addrs 127.0.0.1:{port} --log {log} --loops 1");
+        let mut server = sandbox.start(&words);
+        server.wait_for("listening at");
+        server
+    };
+    let (first, second) = (start("first.log", ports[0]), start("second.log", ports[1]));
+    let mut client = sandbox.start(&format!(
+        "client --config balanced.pg --proxy 127.0.0.1:{} --preflight no --verb_lvl 2 --log clt.log --loops 1",
+        device.port()
+    ));
+    client.wait_for("i-meas");
+    first.signal(Signal::KILL);
+    let done = client.finish();
+    second.stop();
+    Got::of_logs(sandbox, "clt.log first.log second.log", &done)
+}
+
 /// Longer than a process may stand still.
 const FROZEN: Option<Duration> = Some(Duration::from_millis(1600));
 
@@ -195,6 +233,12 @@ pub fn signals() -> Vec<Row> {
             "one of two servers is killed, and a balancer takes the other",
             Want::VALID.warning("interrupted"),
             measure_failover,
+        ),
+        Row::new(
+            group,
+            "one of two servers of a workload file is killed, and a balancer takes the other",
+            Want::VALID.warning("interrupted"),
+            measure_failover_of_phases,
         ),
         Row::new(group, "the server is killed", Want::invalid("server", "interrupted").code(0), |sandbox| {
             measure(sandbox, Victim::Server, Signal::KILL, true, None)

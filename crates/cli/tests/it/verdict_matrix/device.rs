@@ -27,7 +27,7 @@ pub enum Deed {
     Rewrite(fn(&str) -> String),
     /// Passes requests on, and answers with 504 what its server does not answer soon.
     Gateway,
-    /// Passes each request on to the first of these ports of this host at which a server answers.
+    /// Passes requests on to these ports of this host in turn, and to the other one if no server answers.
     Balance([u16; 2]),
     /// Asks the origin this many times, and passes on the last reply.
     AskAgain(usize),
@@ -180,7 +180,8 @@ fn serve(
             |reply| reply.bytes(),
         ))?,
         Deed::Balance(ports) => {
-            let mut tried = ports.iter().map(|port| ask(TcpStream::connect(("127.0.0.1", *port))?, &request));
+            let order = if number.is_multiple_of(2) { ports } else { [ports[1], ports[0]] };
+            let mut tried = order.iter().map(|port| ask(TcpStream::connect(("127.0.0.1", *port))?, &request));
             let reply = tried.find_map(Result::ok).ok_or(ErrorKind::ConnectionRefused)?;
             client.write_all(&reply.bytes())?;
         }
