@@ -23,6 +23,7 @@ pub mod correctness;
 pub mod device;
 pub mod downtime;
 pub mod facts;
+pub mod failover;
 pub mod figures;
 pub mod fleet;
 pub mod fold;

@@ -8,12 +8,13 @@ use super::tables::caption;
 use super::view::View;
 use crate::correctness::Correctness;
 use crate::facts::RunFacts;
+use crate::failover::Failover;
 use crate::figures::tls::version_name;
 use crate::figures::{SPECIAL, value};
 use crate::misses::MissExplanation;
 use crate::scope::Scope;
 use crate::spread::{ServerShare, Spread};
-use crate::text::{UNDEFINED, bytes, ms, number};
+use crate::text::{UNDEFINED, bytes, duration, ms, number};
 
 fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| UNDEFINED.to_owned(), |share| format!("{} %", number(Some(share), 2)))
@@ -199,6 +200,30 @@ pub fn servers(spread: &Spread, phases: &str) -> Option<Table> {
     head.extend(others.then_some("requests without X-Xact").map(Into::into));
     let rows = || spread.servers.iter().map(line).collect();
     (spread.servers.len() > 1).then(|| Table::new(format!("Requests by server, {phases}"), head, rows()))
+}
+
+/// Servers that ended or stood still; `None` if all were there all the time.
+pub fn failovers(all: &[Failover]) -> Option<Table> {
+    let line = |failover: &Failover| {
+        let failed_for = match failover.failed_for_s {
+            Some(_) if failover.lasts => "to the end of the run".to_owned(),
+            Some(seconds) => duration(seconds),
+            None => UNDEFINED.to_owned(),
+        };
+        row(
+            &failover.server,
+            [
+                format!("{:.1} s", failover.at_s),
+                failover.back_s.map_or("ended".to_owned(), |back| duration(back - failover.at_s)),
+                number(Some(failover.failed as f64), 0),
+                failed_for,
+            ],
+        )
+    };
+    let head = columns(&["server", "from", "away for", "failed transactions", "failures lasted"]);
+    (!all.is_empty()).then(|| {
+        Table::new("Servers that ended or stood still, whole run", head, all.iter().map(line).collect())
+    })
 }
 
 /// Pages with their embedded objects.

@@ -10,7 +10,7 @@ use super::{
 use crate::facts::{ErrorExample, ProcessFacts, RunFacts, SideFacts};
 use crate::spread::Spread;
 use crate::verdict::{LimitingParty, VerdictOutcome};
-use crate::{correctness, misses, text};
+use crate::{correctness, failover, misses, text};
 
 /// All sections in the order of the page.
 pub fn all(facts: &RunFacts, extras: &Extras) -> Vec<Section> {
@@ -104,6 +104,7 @@ fn servers(facts: &RunFacts, view: Option<&View<'_>>) -> Section {
         .with([Part::Notes(spread.evenness())])
         .with(request_tables::servers(&spread, &view.name))
         .with(charts::servers(facts))
+        .with(request_tables::failovers(&failover::of_run(facts)))
 }
 
 fn response_time(facts: &RunFacts, view: Option<&View<'_>>) -> Section {

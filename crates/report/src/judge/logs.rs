@@ -8,6 +8,7 @@ use polygraph_stats::{EndReason, ErrorKind};
 use super::blame::{self, Blame, ERRORS_MAX, failed_by, relayed};
 use super::{FAILURES, FindingSeverity, Findings, LimitingParty};
 use crate::facts::{PhaseEnd, PhaseFacts, ProcessFacts, RunFacts, SideFacts};
+use crate::failover::{self, Failover};
 use crate::mixed::{self, MIXED};
 use crate::verdict::{Tested, VerdictFinding};
 
@@ -26,8 +27,8 @@ pub(super) fn interrupted(facts: &RunFacts, found: &mut Findings) {
     // phase.
     let needed_s = facts.headline.as_ref().map_or(0.0, |headline| headline.end_s);
     for process in facts.server.iter().flat_map(|side| &side.processes) {
-        let went_on = facts.client.as_ref().is_some_and(|client| client.went_on_after(process.last_s));
-        server(process, needed_s, went_on, found);
+        let client = facts.client.as_ref().filter(|client| client.went_on_after(process.last_s));
+        server(process, needed_s, client.map(|client| failover::of_end(client, process)), found);
     }
 }
 
@@ -68,18 +69,22 @@ fn client(process: &ProcessFacts, found: &mut Findings) {
     found.invalid("interrupted", party, text);
 }
 
-/// `went_on`: robots received replies after the end of the server as before.
-fn server(process: &ProcessFacts, needed_s: f64, went_on: bool, found: &mut Findings) {
+/// `went_on`: what robots saw, if they received replies after the end of the server as before.
+fn server(process: &ProcessFacts, needed_s: f64, went_on: Option<Failover>, found: &mut Findings) {
     let lived = process.lived_until(needed_s);
-    let others =
-        "but requests succeeded as before: they were for other servers, or the clocks of the hosts differ";
+    let others = went_on.map(|failover| {
+        format!(
+            "but requests succeeded as before: they were for other servers, or the clocks of the hosts differ; {}",
+            failover.effect()
+        )
+    });
     for missing in &process.missing {
         let text = format!("the record of an origin server is incomplete: {missing}");
-        match (lived, went_on) {
+        match (lived, &others) {
             (true, _) => found.warn("interrupted", text),
             // A balancer that takes the other servers instead does what it is there for.
-            (false, true) => found.warn("interrupted", format!("{text}, {others}")),
-            (false, false) => found.invalid("interrupted", LimitingParty::Server, text),
+            (false, Some(others)) => found.warn("interrupted", format!("{text}, {others}")),
+            (false, None) => found.invalid("interrupted", LimitingParty::Server, text),
         }
     }
     if let Some((party, text)) = could_not_continue(process) {
@@ -87,15 +92,12 @@ fn server(process: &ProcessFacts, needed_s: f64, went_on: bool, found: &mut Find
     }
     let early = format!("{:.1} s into the run; the measurement ended at {needed_s:.1} s", process.last_s);
     match &process.end {
-        Some(EndReason::Interrupted) if !lived && !went_on => {
-            found.invalid(
-                "interrupted",
-                LimitingParty::Server,
-                format!("an origin server was stopped {early}"),
-            );
-        }
         Some(EndReason::Interrupted) if !lived => {
-            found.warn("interrupted", format!("an origin server was stopped {early}, {others}"));
+            let text = format!("an origin server was stopped {early}");
+            match &others {
+                Some(others) => found.warn("interrupted", format!("{text}, {others}")),
+                None => found.invalid("interrupted", LimitingParty::Server, text),
+            }
         }
         // Robots whose requests are all hits need no server.
         Some(EndReason::Idle) if !lived => {
