@@ -67,6 +67,13 @@ pub struct ServerGroup {
     pub sites: Vec<Endpoint>,
 }
 
+impl ServerGroup {
+    /// The kinds of content that the servers have.
+    fn kinds(&self) -> BTreeSet<u8> {
+        self.farm.contents.items().iter().map(|kind| kind.0).collect()
+    }
+}
+
 /// An address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
@@ -323,18 +330,15 @@ impl Test {
     /// A description of a name that has servers with different contents behind it: a resolver picks one of them
     /// for any request, and most requests fail. A device with its own address may distinguish requests.
     pub fn misdirection(&self) -> Option<String> {
-        let contents = |servers: &ServerGroup| {
-            servers.farm.contents.items().iter().map(|kind| kind.0).collect::<BTreeSet<u8>>()
-        };
         let drawn = self.field.servers.iter().filter(|server| server.addresses.len() != 1);
         let drawn: HashSet<&str> = drawn.map(|server| server.authority.as_str()).collect();
         let mut known: HashMap<&str, &ServerGroup> = HashMap::new();
         for servers in &self.servers {
-            let has = contents(servers);
+            let has = servers.kinds();
             let names = servers.sites.iter().flat_map(|site| &site.names).map(String::as_str);
             for name in names.filter(|name| drawn.contains(name)) {
                 let first = *known.entry(name).or_insert(servers);
-                if !std::ptr::eq(first, servers) && contents(first) != has {
+                if !std::ptr::eq(first, servers) && first.kinds() != has {
                     return Some(format!(
                         "behind {name} are servers with different contents, {} and {}: any of them is asked, and refuses what it does not have; \
                          give them different names, or run through a device that tells their requests apart (--surrogate, --device)",
@@ -356,6 +360,26 @@ impl Test {
         for server in &mut Arc::make_mut(&mut self.field).servers {
             server.addresses = vec![device];
             server.tls = self.device_tls.unwrap_or(server.tls);
+        }
+    }
+
+    /// Lets a load balancer pose as all visible servers. It may send a request to any server that has the same contents as the one
+    /// that `Host` names, so servers know each other's names.
+    pub fn through_balancer(&mut self, balancer: SocketAddr) {
+        self.through_surrogate(balancer);
+        let mut names: HashMap<BTreeSet<u8>, BTreeSet<String>> = HashMap::new();
+        for servers in &self.servers {
+            let all = names.entry(servers.kinds()).or_default();
+            all.extend(servers.sites.iter().flat_map(|site| site.names.iter().cloned()));
+        }
+        for servers in &mut self.servers {
+            let all = &names[&servers.kinds()];
+            // A server without names accepts any.
+            for site in servers.sites.iter_mut().filter(|site| !site.names.is_empty()) {
+                let others: Vec<String> =
+                    all.iter().filter(|name| !site.names.contains(*name)).cloned().collect();
+                site.names.extend(others);
+            }
         }
     }
 

@@ -163,7 +163,8 @@ fn route_through(test: &mut Test, role: DeviceRole, address: SocketAddr) -> Resu
     }
     match role {
         DeviceRole::Forward => test.through_proxies(&[address]),
-        DeviceRole::Surrogate | DeviceRole::Balancer => test.through_surrogate(address),
+        DeviceRole::Surrogate => test.through_surrogate(address),
+        DeviceRole::Balancer => test.through_balancer(address),
     }
     Ok(())
 }

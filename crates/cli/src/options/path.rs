@@ -62,7 +62,8 @@ impl DevicePath<'_> {
                 test.through_proxies(&[device]);
                 test.name_proxy(host_of(self.address));
             }
-            DeviceRole::Surrogate | DeviceRole::Balancer => test.through_surrogate(device),
+            DeviceRole::Surrogate => test.through_surrogate(device),
+            DeviceRole::Balancer => test.through_balancer(device),
         }
         Ok(())
     }

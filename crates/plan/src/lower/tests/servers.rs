@@ -229,6 +229,21 @@ fn a_device_takes_the_place_of_servers() {
 }
 
 #[test]
+fn servers_behind_a_balancer_know_the_names_of_those_with_the_same_contents() {
+    let mut test = adopted(
+        "Content D = C; D.kind = \"d\"; \
+         Server T = { kind = \"t\"; contents = [ D ]; addresses = [ '10.0.2.1:80' ]; }; use(T); \
+         S.addresses = [ '10.0.1.1-2:80' ]; R.origins = [ S.addresses, T.addresses ];",
+    );
+    test.through_balancer(socket("10.3.0.1:80"));
+    let names = |group: usize| -> Vec<String> {
+        test.servers[group].sites.iter().map(|site| site.names.join(" ")).collect()
+    };
+    assert_eq!(names(1), ["10.0.1.1:80 10.0.1.2:80", "10.0.1.2:80 10.0.1.1:80"]);
+    assert_eq!(names(0), ["10.0.2.1:80"]);
+}
+
+#[test]
 fn the_slowest_servers_decide_when_objects_are_asked_for_again() {
     let think = "S.xact_think = const(2sec);";
     let images = "Content I = C; I.kind = \"i\"; C.may_contain = [ I ]; C.embedded_obj_cnt = const(2); S.contents = [ C, I ];";
