@@ -28,6 +28,7 @@ pub mod figures;
 pub mod fleet;
 pub mod fold;
 mod gather;
+pub mod headline_spread;
 pub mod html;
 pub mod judge;
 pub mod junit;

@@ -1,10 +1,8 @@
 //! How requests were spread over the servers.
 
-use polygraph_stats::{ByServer, ServerStats};
+use polygraph_stats::ServerStats;
 use serde_json::{Value, json};
 
-use crate::facts::{RunFacts, SideFacts};
-use crate::figures::percent;
 use crate::scope::Scope;
 use crate::text::{self, UNDEFINED, ms, number};
 
@@ -35,40 +33,13 @@ impl Spread {
         Spread::new(servers.map(|(address, stats)| (address.to_owned(), stats.clone())), scope.seconds)
     }
 
-    /// The servers in the phases of the headline figures; `None` unless several servers were counted in the run. Servers that know
-    /// no phases, because they run without a workload file, are counted by windows of the series instead.
-    pub fn of_headline(facts: &RunFacts) -> Option<Spread> {
-        let (headline, server) = (facts.headline.as_ref()?, facts.server.as_ref()?);
-        let all: Vec<&str> =
-            server.total.as_ref()?.block.servers.iter().map(|(address, _)| address).collect();
-        if all.len() < 2 {
-            return None;
-        }
-        let names = |side: &SideFacts| side.phases.iter().map(|phase| phase.name.clone()).collect::<Vec<_>>();
-        let (counted, seconds) = if names(server) == names(facts.main_side()) {
-            let phases = headline.phase.split('|').filter_map(|name| server.phase(name)?.scope.as_ref());
-            let scope = Scope::sequential(phases)?;
-            (scope.block.servers, scope.seconds)
-        } else {
-            let mut counted = (ByServer::default(), 0.0);
-            let time = headline.begin_s..headline.end_s;
-            for point in server.series.iter().filter(|point| time.contains(&point.at_s)) {
-                counted.0.merge(&point.servers);
-                counted.1 += point.seconds;
-            }
-            counted
-        };
-        // A server that ended before is not in this phase.
-        let stats = |address: &str| counted.get(address).cloned().unwrap_or_default();
-        Some(Spread::new(all.into_iter().map(|address| (address.to_owned(), stats(address))), seconds))
-    }
-
-    fn new(servers: impl Iterator<Item = (String, ServerStats)>, seconds: f64) -> Spread {
+    /// These servers over so many seconds.
+    pub fn new(servers: impl Iterator<Item = (String, ServerStats)>, seconds: f64) -> Spread {
         let counted: Vec<(String, ServerStats)> = servers.collect();
         let all: u64 = counted.iter().map(|(_, stats)| stats.requests).sum();
         let share = |(address, stats): (String, ServerStats)| ServerShare {
             address,
-            percent: percent(stats.requests as f64, all as f64),
+            percent: (all > 0).then(|| 100.0 * stats.requests as f64 / all as f64),
             stats,
         };
         Spread { servers: counted.into_iter().map(share).collect(), seconds }

@@ -9,9 +9,8 @@ use polygraph_stats::{Block, ErrorKind, HttpVersion};
 
 use crate::figures::tls::version_name;
 use crate::figures::{percent, value};
-use crate::spread::Spread;
 use crate::text::{duration, ms, number, times};
-use crate::{correctness, misses};
+use crate::{correctness, headline_spread, misses};
 
 /// The setting of robots with TLS that says whether they check certificates, `yes` or `no`.
 pub const CHECKS_CERTIFICATES: &str = "checks certificates";
@@ -70,7 +69,7 @@ pub fn summary_text(facts: &RunFacts, places: &[(&str, &Path)]) -> String {
                 row(if i == 0 { "missed hits" } else { "" }, sentence);
             });
         }
-        if let Some(spread) = Spread::of_headline(facts) {
+        if let Some(spread) = headline_spread::spread(facts) {
             row("servers", spread.text());
         }
         if headline.scope.block.pages.parts.count() > 0 {

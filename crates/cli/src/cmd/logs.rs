@@ -7,13 +7,13 @@ use clap::{Parser, ValueEnum};
 use polygraph_plan::values;
 use polygraph_report::cmp_lx::{CmpScope, cmp_lx as cmp_lx_text};
 use polygraph_report::console::ConsoleForm;
+use polygraph_report::headline_spread::spread;
 use polygraph_report::html::ReportError;
 use polygraph_report::lr::LrOptions;
 use polygraph_report::ltrace::{TraceOptions, ltrace as ltrace_text};
 use polygraph_report::lx::{LxOptions, LxSide, extract, list_absent, list_figures, list_json};
 use polygraph_report::popularity::Curve;
 use polygraph_report::run_dir::{RunError, logs_in};
-use polygraph_report::spread::Spread;
 use polygraph_report::{Extras, RunFacts, lr as lr_text, write_report_with, write_whole_with};
 use polygraph_runner::expectations::ExpectationResults;
 use polygraph_runner::{Expectations, Failure, write_file};
@@ -324,17 +324,17 @@ pub fn report(args: ReportArgs) -> Done {
     })?;
     output::note(&format!("report: {}", out.display()));
     let met = check(args.expectations, &facts)?;
-    let spread = Spread::of_headline(&facts);
+    let servers = spread(&facts);
     match args.json {
         true => {
             let mut found = facts.verdict.json();
-            if let Some(spread) = spread {
-                found["servers"] = spread.json();
+            if let Some(servers) = servers {
+                found["servers"] = servers.json();
             }
             output::print_json(&found);
         }
         false => {
-            let servers = spread.map_or_else(String::new, |spread| spread.table());
+            let servers = servers.map_or_else(String::new, |servers| servers.table());
             output::print(&(facts.verdict.text() + &servers + &met.text()));
         }
     }

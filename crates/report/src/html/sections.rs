@@ -10,7 +10,7 @@ use super::{
 use crate::facts::{ErrorExample, ProcessFacts, RunFacts, SideFacts};
 use crate::spread::Spread;
 use crate::verdict::{LimitingParty, VerdictOutcome};
-use crate::{correctness, failover, misses, text};
+use crate::{correctness, failover, headline_spread, misses, text};
 
 /// All sections in the order of the page.
 pub fn all(facts: &RunFacts, extras: &Extras) -> Vec<Section> {
@@ -99,7 +99,7 @@ fn servers(facts: &RunFacts, view: Option<&View<'_>>) -> Section {
         "How the device spread the requests of robots over the servers, and how long each server took to answer. Requests without \
          X-Xact are those that the device made by itself, such as health checks; they count in no share.",
     );
-    let (Some(spread), Some(view)) = (Spread::of_headline(facts), view) else { return section };
+    let (Some(spread), Some(view)) = (headline_spread::spread(facts), view) else { return section };
     section
         .with([Part::Notes(spread.evenness())])
         .with(request_tables::servers(&spread, &view.name))
