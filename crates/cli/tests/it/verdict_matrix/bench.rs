@@ -164,12 +164,18 @@ fn measure_failover(sandbox: &Sandbox) -> Got {
     let (mut first, mut second) = (start("first.log"), start("second.log"));
     let ports = [first.port("listening at"), second.port("listening at")];
     let device = Device::start(Deed::Balance(ports));
-    let mut client = sandbox.start(&format!(
+    let client = format!(
         "client --origin 127.0.0.1:{} --proxy 127.0.0.1:{} --rep_sz exp:2KB --req_rate 50/sec --robots 10 --preflight no --goal 8s \
          --cool_phase none --verb_lvl 2 --log clt.log --loops 1",
         ports[0],
         device.port()
-    ));
+    );
+    kill_one(sandbox, &client, [first, second])
+}
+
+/// Kills the first server when `client` measures.
+fn kill_one(sandbox: &Sandbox, client: &str, [first, second]: [Running; 2]) -> Got {
+    let mut client = sandbox.start(client);
     client.wait_for("i-meas");
     first.signal(Signal::KILL);
     let done = client.finish();
@@ -204,15 +210,11 @@ fn measure_failover_of_phases(sandbox: &Sandbox) -> Got {
         server
     };
     let (first, second) = (start("first.log", ports[0]), start("second.log", ports[1]));
-    let mut client = sandbox.start(&format!(
+    let client = format!(
         "client --config balanced.pg --proxy 127.0.0.1:{} --preflight no --verb_lvl 2 --log clt.log --loops 1",
         device.port()
-    ));
-    client.wait_for("i-meas");
-    first.signal(Signal::KILL);
-    let done = client.finish();
-    second.stop();
-    Got::of_logs(sandbox, "clt.log first.log second.log", &done)
+    );
+    kill_one(sandbox, &client, [first, second])
 }
 
 /// Longer than a process may stand still.
