@@ -4,9 +4,12 @@
 //! program instead: its name, its bytes, and the processor time of each repeat in milliseconds. `make bench` reads those.
 #![expect(clippy::print_stdout, reason = "a program for people")]
 
-use std::fmt::Write;
-
 use polygraph_pgl::{Compilation, DiskLoader, Loader, MemoryLoader, Options, compile};
+
+use generated::generated;
+
+#[path = "../tests/it/generated.rs"]
+mod generated;
 
 fn main() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads");
@@ -63,29 +66,4 @@ fn cpu_ms() -> f64 {
     let account = std::fs::read_to_string("/proc/self/schedstat").expect("Linux with scheduler statistics");
     let spent = account.split_whitespace().next().and_then(|text| text.parse::<f64>().ok());
     spent.expect("a number of nanoseconds") / 1e6
-}
-
-/// A program with many contents, servers, robots, arrays and expressions.
-fn generated(bytes: usize) -> String {
-    let mut text = String::with_capacity(bytes + 1000);
-    let mut index = 0;
-    while text.len() < bytes {
-        let (a, b) = (index / 250, index % 250 + 1);
-        let _ = write!(
-            text,
-            "// Group {index}\nint n{index} = {index} % 7 + 2 * 3;\nrate r{index} = n{index}/sec + 5/min * 2;\n\
-             Content C{index} = {{\n    kind = \"kind{index}\";\n    size = exp({index}KB + 1KB);\n    cachable = 80%;\n\
-             \u{20}   obj_life_cycle = {{ length = const(7day); with_lmt = 100%; expires = [nmt + 0]; }};\n}};\n\
-             Server S{index} = {{\n    contents = [C{index}: 70%, C{index}: 30%];\n    addresses = ['10.{}.{}.{b}:80'];\n}};\n\
-             Robot R{index} = {{\n    origins = S{index}.addresses;\n    req_rate = r{index} / 10;\n    recurrence = 55% / 80%;\n\
-             \u{20}   pop_model = {{ pop_distr = popUnif(); }};\n    addresses = ['10.{}.{}.{b}' ** 2];\n}};\nuse(S{index}, R{index});\n",
-            100 + a / 250,
-            a % 250,
-            a / 250,
-            a % 250,
-        );
-        index += 1;
-    }
-    text.push_str("Phase P = { name = \"p\"; goal.duration = 1min; };\nschedule(P);\n");
-    text
 }

@@ -5,6 +5,7 @@
 mod docs;
 mod formatting;
 mod fuzzing;
+mod generated;
 mod limits;
 mod messages;
 mod mutate;
