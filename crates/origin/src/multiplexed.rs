@@ -37,7 +37,7 @@ struct StreamStates {
     looked: Cell<bool>,
     /// Whether the connection has ended.
     ended: Cell<bool>,
-    /// Where the facts of the TLS handshake appear, if it was not complete when the connection was passed on.
+    /// With TLS over TCP: where the facts of the handshake appear, if early data went ahead of its end.
     handshake: Option<HandshakeFacts>,
     /// When the connection was opened.
     opened: Nanos,

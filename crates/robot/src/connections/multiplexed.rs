@@ -53,7 +53,7 @@ pub struct MultiplexedConnection {
     pub set_up: Cell<Option<SetUp>>,
     /// The scheme by which a proxy accepted the robot when it was set up.
     pub granted: Option<AuthScheme>,
-    /// Where the facts of its TLS handshake appear, if it has one and early data went ahead.
+    /// With TLS over TCP: where the facts of its handshake appear, if early data went ahead of its end.
     pub handshake: Option<HandshakeFacts>,
     /// Whether no further streams are opened, because the peer does not want them.
     retired: Cell<bool>,
