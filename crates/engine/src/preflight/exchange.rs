@@ -1,8 +1,11 @@
 //! A preflight check over TLS or HTTP/2: the handshake, and the request in the form that robots will use.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use polygraph_link::{Conn, Link, Nanos, send_all};
@@ -42,8 +45,7 @@ pub fn over_tls(
         let wanted = TlsPeer { peer: (to, None), name: &tls.name, resume: false, protocol: tls.protocol };
         let mut secured = tls::secure(&net, conn, &mut robot, &wanted)?;
         let deadline = net.now() + nanos(patience);
-        secured.set_deadline(Some(deadline));
-        tls::handshake(&mut secured).await?;
+        until(&net, deadline, tls::handshake(&mut secured)).await?;
         match (tls.protocol, secured.protocol()) {
             (Some(wanted), chosen) if chosen != Some(wanted.as_bytes()) => {
                 let text = format!("the peer did not choose the application protocol {wanted}");
@@ -88,6 +90,16 @@ fn on_a_loop<T>(
     run().unwrap_or_else(|error| Err(trouble(&error)))
 }
 
+/// The result of `work`, or an error at `deadline`: the deadlines of connections are watched by the drivers of loops only.
+async fn until<R>(net: &Net, deadline: Nanos, work: impl Future<Output = io::Result<R>>) -> io::Result<R> {
+    let (mut work, mut sleep) = (pin!(work), pin!(net.sleep_until(deadline)));
+    poll_fn(|cx| match work.as_mut().poll(cx) {
+        Poll::Pending => sleep.as_mut().poll(cx).map(|_| Err(io::ErrorKind::TimedOut.into())),
+        ready => ready,
+    })
+    .await
+}
+
 fn connection(stream: TcpStream) -> io::Result<OwnedFd> {
     stream.set_nonblocking(true)?;
     Ok(OwnedFd::from(stream))
@@ -123,11 +135,12 @@ async fn ask<C: Conn>(
     question: Question<'_>,
     deadline: Nanos,
 ) -> Result<PreflightReply, ProbeError> {
-    conn.set_deadline(Some(deadline));
-    send_all(conn, question.request).await.map_err(|error| trouble(&error))?;
+    let mut deadline = deadline;
+    until(net, deadline, send_all(conn, question.request)).await.map_err(|error| trouble(&error))?;
     let (mut data, mut seen) = (Vec::new(), None);
     loop {
-        let ended = match conn.recv(|part| (part.is_empty(), data.extend_from_slice(part))).await {
+        let part = conn.recv(|part| (part.is_empty(), data.extend_from_slice(part)));
+        let ended = match until(net, deadline, part).await {
             Ok((is_end, ())) => is_end.then_some(ProbeError::Closed),
             Err(error) => Some(trouble(&error)),
         };
@@ -141,7 +154,7 @@ async fn ask<C: Conn>(
         }
         // If the device drops the header field, the body has the token, so a foreign reply is read to its end.
         if is_first && seen.is_some() {
-            conn.set_deadline(Some(deadline.min(net.now() + nanos(PAUSE))));
+            deadline = deadline.min(net.now() + nanos(PAUSE));
         }
     }
 }
