@@ -199,6 +199,26 @@ fn a_missing_server_is_found_through_tls_and_http_2() {
     }
 }
 
+/// A device that waits for a server does not make the check wait.
+#[test]
+fn a_device_that_does_not_answer_through_tls_and_http_2() {
+    let sandbox = Sandbox::new();
+    let made = sandbox.polygraph("certs --key_type ECDSA-P256 --name 127.0.0.1");
+    assert_eq!(made.code(), Some(0), "{made:?}");
+    for (cert, tls) in [("", ""), ("--cert certs/all.pem", "--device_tls yes --trust_ca certs/ca.crt")] {
+        for version in ["1.1", "2"] {
+            let mut device = sandbox
+                .start(&format!("proxy --port 0 --loops 1 --origin 127.0.0.1:{} {cert}", stranger(None)));
+            let done = sandbox.polygraph(&format!(
+                "run --surrogate 127.0.0.1:{} {tls} --http_version {version} --origin_port {} --preflight 400ms --goal 1s --loops 1",
+                device.port("at"),
+                free_port()
+            ));
+            refused(&sandbox, &done, 1, &["FAILED (device): the device at", "did not answer a request"]);
+        }
+    }
+}
+
 /// Settings of TLS that nobody needs are pointed out.
 #[test]
 fn robots_whose_servers_have_no_tls_are_told() {
