@@ -1,7 +1,7 @@
 //! The check before a test: one connection to the first peer of the robots, and one request to a server and back. If no request is
 //! possible, the TLS handshake with the peer or the start of HTTP/2 is the check.
 //!
-//! It uses blocking sockets, because nothing else runs yet. If the servers of the test are on this machine, a
+//! Nothing else runs yet, so each exchange has an event loop of its own, or blocks. If the servers of the test are on this machine, a
 //! [`Responder`] answers for them until they listen.
 
 mod exchange;
@@ -10,7 +10,7 @@ mod login;
 mod responder;
 
 use std::fmt::{self, Display};
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -214,7 +214,7 @@ impl Probe {
                 exchange::over_tls(stream, self.to, tls, Some(question), patience)?.ok_or(ProbeError::Closed)
             }
             None if self.http2 => exchange::over_http2(stream, question, patience),
-            None => ask_in_clear(stream, question, Instant::now() + patience),
+            None => exchange::over_http1(stream, question, patience),
         }
     }
 
@@ -236,45 +236,10 @@ impl Probe {
     }
 }
 
-/// Sends a request without TLS and reads the reply of HTTP/1, with sockets that block.
-fn ask_in_clear(
-    mut stream: TcpStream,
-    question: Question<'_>,
-    deadline: Instant,
-) -> Result<PreflightReply, ProbeError> {
-    let left = || deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-    let sent = stream.set_write_timeout(Some(left())).and_then(|()| stream.write_all(question.request));
-    sent.map_err(|_| ProbeError::Closed)?;
-    let (mut data, mut part, mut seen) = (Vec::new(), [0; 4096], None);
-    loop {
-        // If the device drops the header field, the body has the token, so a foreign reply is read to its end.
-        let wait = if seen.is_some() { left().min(PAUSE) } else { left() };
-        let got = stream.set_read_timeout(Some(wait)).and_then(|()| stream.read(&mut part));
-        let ended = match got {
-            Ok(0) => Some(ProbeError::Closed),
-            Ok(n) => {
-                data.extend_from_slice(&part[..n]);
-                None
-            }
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => None,
-            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                Some(ProbeError::Silent)
-            }
-            Err(_) => Some(ProbeError::Closed),
-        };
-        seen = match preflight::read(&data, question.token) {
-            Ok(found) => found,
-            Err(_) => return Err(ProbeError::NotHttp(data)),
-        };
-        if seen.as_ref().is_some_and(|seen| seen.ours) || ended.is_some() || data.len() > MAX_REPLY {
-            return seen.ok_or(ended.unwrap_or(ProbeError::NotHttp(data)));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read, Write};
     use std::net::TcpListener;
     use std::thread;
 

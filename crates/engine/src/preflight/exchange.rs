@@ -1,4 +1,4 @@
-//! A preflight check over TLS or HTTP/2: the handshake, and the request in the form that robots will use.
+//! The exchange of a preflight check in the form that robots will use: with TLS or without, over HTTP/1 or HTTP/2.
 
 use std::future::poll_fn;
 use std::io;
@@ -59,6 +59,21 @@ pub fn over_tls(
             None => ask(&net, &mut secured, question, deadline).await,
         };
         Ok(reply.map(Some))
+    })
+}
+
+/// Asks the question over HTTP/1 without TLS.
+///
+/// # Errors
+/// If there is no reply after `patience`.
+pub fn over_http1(
+    stream: TcpStream,
+    question: Question<'_>,
+    patience: Duration,
+) -> Result<PreflightReply, ProbeError> {
+    on_a_loop(async |net| {
+        let mut conn = net.accepted(connection(stream)?);
+        Ok(ask(&net, &mut conn, question, net.now() + nanos(patience)).await)
     })
 }
 
