@@ -86,6 +86,7 @@ impl Class {
     }
 
     /// Whether the class counts in hit ratios.
+    #[inline]
     pub fn is_basic(self) -> bool {
         Class::BASIC.contains(&self)
     }
@@ -106,6 +107,7 @@ fold_fields! { ClassStats { rptm_us, due_rptm_us, size } }
 
 impl ClassStats {
     /// Counts a transaction.
+    #[inline]
     pub fn record(&mut self, rptm_us: u64, size: u64) {
         self.rptm_us.record(rptm_us);
         self.size.record(size);

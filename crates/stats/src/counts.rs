@@ -41,6 +41,7 @@ pub struct Breakdown {
 
 impl Breakdown {
     /// Counts a transaction.
+    #[inline]
     pub fn record(&mut self, rptm_us: u64, size: u64) {
         self.rptm_us.record(rptm_us);
         self.size.record(size);

@@ -70,23 +70,38 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
     }
 
     /// Binary logarithm of the width of the bin that `value` belongs to.
+    #[inline]
     fn scale_of(value: u64) -> u32 {
         (value.min(HIGHEST) | (Self::EXACT - 1)).ilog2() - (Self::EXACT - 1).ilog2()
     }
 
     /// Width of the bin that `value` belongs to.
+    #[inline]
     fn width_at(value: u64) -> u64 {
         1 << Self::scale_of(value)
     }
 
     /// The largest value of the bin that `value` belongs to.
+    #[inline]
     fn bin_of(value: u64) -> u64 {
-        value.min(HIGHEST) | (Self::width_at(value) - 1)
+        Self::bin_in(value, Self::scale_of(value))
+    }
+
+    /// As [`Histogram::bin_of`], with the scale of the value.
+    #[inline]
+    fn bin_in(value: u64, scale: u32) -> u64 {
+        value.min(HIGHEST) | ((1 << scale) - 1)
     }
 
     /// The number of the bin that `value` belongs to. There are half as many bins of each width as exact bins.
+    #[inline]
     fn index_of(value: u64) -> usize {
-        let scale = Self::scale_of(value);
+        Self::index_in(value, Self::scale_of(value))
+    }
+
+    /// As [`Histogram::index_of`], with the scale of the value.
+    #[inline]
+    fn index_in(value: u64, scale: u32) -> usize {
         ((value.min(HIGHEST) >> scale) + u64::from(scale) * (Self::EXACT / 2)) as usize
     }
 
@@ -154,14 +169,15 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
         }
     }
 
-    /// Counts one value.
-    #[inline]
+    /// Counts one value. Always inlined: what several histograms compute from the same value is then computed once for all of them.
+    #[inline(always)]
     pub fn record(&mut self, value: u64) {
         self.summary.record(value);
+        let scale = Self::scale_of(value);
         let known = match &mut self.bins {
-            Bins::Array(counts) => counts.get_mut(Self::index_of(value)),
+            Bins::Array(counts) => counts.get_mut(Self::index_in(value, scale)),
             Bins::Used(used) => match used.get_mut(self.recent) {
-                Some((bin, count)) if *bin == Self::bin_of(value) => Some(count),
+                Some((bin, count)) if *bin == Self::bin_in(value, scale) => Some(count),
                 _ => None,
             },
             Bins::Packed(_) | Bins::Dropped => None,
@@ -173,6 +189,7 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
     }
 
     /// Counts `n` values of one bin.
+    #[inline(never)]
     fn count_in_bin(&mut self, value: u64, n: u32) {
         match self.bins {
             Bins::Packed(_) => self.unpack(),

@@ -23,6 +23,7 @@ pub struct Level {
 
 impl Level {
     /// Increments the level at `now`.
+    #[inline]
     pub fn enter(&mut self, now: Nanos) {
         self.advance(now);
         self.last += 1;
@@ -31,6 +32,7 @@ impl Level {
     }
 
     /// Decrements the level at `now`.
+    #[inline]
     pub fn leave(&mut self, now: Nanos) {
         self.advance(now);
         self.last = self.last.saturating_sub(1);
@@ -59,6 +61,7 @@ impl Level {
     }
 
     /// Ends the interval at `now`: brings the integral up to date.
+    #[inline]
     pub fn advance(&mut self, now: Nanos) {
         let elapsed = now.saturating_sub(self.changed);
         self.integral += self.last as f64 * elapsed.as_f64() * 1e-9;

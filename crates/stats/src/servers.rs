@@ -34,15 +34,21 @@ pub struct ByServer(Vec<(String, ServerStats)>);
 impl ByServer {
     /// The statistics of a server, to be added to. `place` is its place among the servers of the event loop: blocks that are being
     /// filled are not searched.
+    #[inline]
     pub fn at_mut(&mut self, place: usize, address: &str) -> &mut ServerStats {
+        if self.0.get(place).is_none_or(|(known, _)| known.is_empty()) {
+            self.add(place, address);
+        }
+        &mut self.0[place].1
+    }
+
+    /// Adds the server with this place.
+    #[cold]
+    fn add(&mut self, place: usize, address: &str) {
         if self.0.len() <= place {
             self.0.resize_with(place + 1, Default::default);
         }
-        let (known, stats) = &mut self.0[place];
-        if known.is_empty() {
-            address.clone_into(known);
-        }
-        stats
+        address.clone_into(&mut self.0[place].0);
     }
 
     /// The servers with their addresses, in the order of their places; a server without requests is among them.

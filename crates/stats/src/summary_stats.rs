@@ -25,6 +25,7 @@ impl Default for SummaryStats {
 
 impl SummaryStats {
     /// Counts one value.
+    #[inline]
     pub fn record(&mut self, value: u64) {
         self.count += 1;
         self.sum += value as f64;
