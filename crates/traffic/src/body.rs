@@ -4,7 +4,7 @@ use std::io::IoSlice;
 use std::sync::OnceLock;
 use std::vec;
 
-use crate::content::{BodySource, Catalog, Injected};
+use crate::content::{BodySource, Catalog, Content, Injected};
 use crate::files::Reading;
 use crate::inject::Insertions;
 use crate::object::{Oid, PATH_LEN};
@@ -102,12 +102,19 @@ impl Catalog {
 pub struct Body {
     /// The current piece, and the number of its bytes that are left.
     current: (BodyPiece, u64),
-    /// Pieces after it with their lengths.
+    left: u64,
+    /// What nearly all bodies do without. Bodies are moved and dropped often.
+    more: Option<Box<More>>,
+}
+
+/// What bodies of several pieces, and those that are made, have besides.
+#[derive(Clone, Debug)]
+struct More {
+    /// Pieces after the current one with their lengths.
     rest: vec::IntoIter<(BodyPiece, u64)>,
     /// Bytes that were made for the body: everything except filler and content from files, such as the tags of
     /// a page.
     made: Vec<u8>,
-    left: u64,
 }
 
 /// The material of a body between insertions.
@@ -119,9 +126,9 @@ enum Material {
 }
 
 impl Material {
-    fn of(catalog: &Catalog, oid: &Oid, source: &BodySource) -> Material {
-        let start = || catalog.body_offset(oid, PERIOD);
-        let reading = match source {
+    fn of(catalog: &Catalog, oid: &Oid, content: &Content) -> Material {
+        let start = || catalog.body_offset(oid, content, PERIOD);
+        let reading = match &content.source {
             BodySource::Text => return Material::Filler(Filler::Text, start()),
             BodySource::Data => return Material::Filler(Filler::Data, start()),
             BodySource::Database(files) => catalog.entry(oid).and_then(|at| Reading::onward(files, at)),
@@ -215,7 +222,8 @@ fn from_pieces(pieces: Vec<(BodyPiece, u64)>, made: Vec<u8>) -> Body {
     let left = pieces.iter().map(|(_, len)| len).sum();
     let mut rest = pieces.into_iter();
     let current = rest.next().unwrap_or((BodyPiece::Made(0), 0));
-    Body { current, rest, made, left }
+    let more = (!(rest.as_slice().is_empty() && made.is_empty())).then(|| Box::new(More { rest, made }));
+    Body { current, left, more }
 }
 
 /// Start and end of containers, so that browsers treat them as pages.
@@ -226,8 +234,8 @@ impl Body {
     /// The first `size` bytes of the body of `oid` in `catalog`. `url` is the URL that injected text may quote.
     pub fn of(catalog: &Catalog, oid: &Oid, url: &[u8], size: u64) -> Body {
         let Some(content) = catalog.content(oid.kind) else { return Body::empty() };
-        let material = Material::of(catalog, oid, &content.source);
-        let (insertions, quote) = match catalog.injection(oid) {
+        let material = Material::of(catalog, oid, content);
+        let (insertions, quote) = match catalog.injection(oid, content) {
             None => (None, &url[..0]),
             Some((injection, rng)) => match &injection.what {
                 Injected::Texts { texts, gap } => (Insertions::new(texts, gap, rng), &url[..0]),
@@ -240,12 +248,7 @@ impl Body {
                 Material::Filler(filler, offset) => BodyPiece::Filler(filler, offset),
                 Material::Content(reading) => BodyPiece::Content(reading),
             };
-            return Body {
-                current: (piece, size),
-                rest: vec::IntoIter::default(),
-                made: Vec::new(),
-                left: size,
-            };
+            return Body { current: (piece, size), left: size, more: None };
         }
         let quote = &quote[quote.len() - quote.len().min(usize::try_from(size).unwrap_or(usize::MAX))..];
         let end = size - quote.len() as u64;
@@ -270,7 +273,8 @@ impl Body {
     /// A body with the given bytes.
     pub fn from_bytes(bytes: Vec<u8>) -> Body {
         let left = bytes.len() as u64;
-        Body { current: (BodyPiece::Made(0), left), rest: vec::IntoIter::default(), made: bytes, left }
+        let more = (left > 0).then(|| Box::new(More { rest: vec::IntoIter::default(), made: bytes }));
+        Body { current: (BodyPiece::Made(0), left), left, more }
     }
 
     /// The rests of several bodies, one after the other.
@@ -278,12 +282,13 @@ impl Body {
         let (mut pieces, mut made) = (Vec::new(), Vec::new());
         for body in bodies {
             let before = made.len();
-            let of_body = std::iter::once(body.current).chain(body.rest).filter(|(_, len)| *len > 0);
-            pieces.extend(of_body.map(|(piece, len)| match piece {
+            let (rest, of_body) = body.more.map_or_else(Default::default, |more| (more.rest, more.made));
+            let all = std::iter::once(body.current).chain(rest).filter(|(_, len)| *len > 0);
+            pieces.extend(all.map(|(piece, len)| match piece {
                 BodyPiece::Made(offset) => (BodyPiece::Made(before + offset), len),
                 piece => (piece, len),
             }));
-            made.extend_from_slice(&body.made);
+            made.extend_from_slice(&of_body);
         }
         from_pieces(pieces, made)
     }
@@ -311,7 +316,8 @@ impl Body {
     /// Fills `slices` with the next bytes and returns how many of them are used.
     pub fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let mut used = 0;
-        for piece in std::iter::once(&self.current).chain(self.rest.as_slice()) {
+        let rest = self.more.as_ref().map_or(&[][..], |more| more.rest.as_slice());
+        for piece in std::iter::once(&self.current).chain(rest) {
             let mut done = 0;
             while done < piece.1 {
                 let bytes = self.part(piece, done);
@@ -339,7 +345,7 @@ impl Body {
             if *left > 0 {
                 return;
             }
-            match self.rest.next() {
+            match self.more.as_mut().and_then(|more| more.rest.next()) {
                 Some(next) => self.current = next,
                 None => return,
             }
@@ -353,13 +359,16 @@ impl Body {
         }
         let mut excess = self.left - n;
         self.left = n;
-        while let Some((_, len)) = self.rest.as_mut_slice().last_mut() {
+        let mut rest = self.more.as_mut().map(|more| &mut more.rest);
+        while let Some(rest) = &mut rest
+            && let Some((_, len)) = rest.as_mut_slice().last_mut()
+        {
             if *len > excess {
                 *len -= excess;
                 return;
             }
             excess -= *len;
-            self.rest.next_back();
+            rest.next_back();
         }
         self.current.1 -= excess;
     }
@@ -392,7 +401,7 @@ impl Body {
         let bytes = match piece {
             BodyPiece::Filler(filler, offset) => &filler.bytes()[filler_place(*offset, done)..],
             _ if done > 0 => &[],
-            BodyPiece::Made(offset) => &self.made[*offset..],
+            BodyPiece::Made(offset) => self.more.as_ref().map_or(&[][..], |more| &more.made[*offset..]),
             BodyPiece::Content(reading) => reading.chunk(),
         };
         &bytes[..bytes.len().min(usize::try_from(len - done).unwrap_or(usize::MAX))]
@@ -458,7 +467,7 @@ fn container(builder: &mut Builder<'_>, catalog: &Catalog, oid: &Oid) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::content::{Content, Embeds};
+    use crate::content::Embeds;
     use crate::id::IdSource;
     use crate::{ContentKind, Distr, Selector, UniqId};
 

@@ -191,6 +191,7 @@ impl Catalog {
     }
 
     /// The content type of an object; `None` for kinds that the workload does not have.
+    #[inline]
     pub fn content(&self, kind: ContentKind) -> Option<&Content> {
         self.contents.get(kind.index()?)
     }
@@ -293,29 +294,30 @@ impl Catalog {
 
     /// The prefix and the extension around the standard path of the object.
     pub fn affixes(&self, oid: &Oid) -> (&str, &str) {
-        let Some(content) = self.content(oid.kind) else { return ("", "") };
-        let pick = |words: &'_ Selector<String>, property| {
-            // Most contents have no prefixes, and the path of every object is written.
-            (!words.items().is_empty()).then(|| words.draw_index(&mut self.draw(oid.hash(), property)))?
+        self.content(oid.kind).map_or(("", ""), |content| self.affixes_of(oid, content))
+    }
+
+    #[inline]
+    fn affixes_of<'a>(&self, oid: &Oid, content: &'a Content) -> (&'a str, &'a str) {
+        let pick = |words: &'a Selector<String>, property| match words.is_empty() {
+            // Most contents have none, and the path of every object is written.
+            true => "",
+            false => words.draw(&mut self.draw(oid.hash(), property)).map_or("", String::as_str),
         };
-        let prefix = pick(&content.prefixes, property::PREFIX);
-        let extension = pick(&content.extensions, property::EXTENSION);
-        (
-            prefix.map_or("", |at| content.prefixes.items()[at].as_str()),
-            extension.map_or("", |at| content.extensions.items()[at].as_str()),
-        )
+        (pick(&content.prefixes, property::PREFIX), pick(&content.extensions, property::EXTENSION))
     }
 
     /// Appends the path of the object's URL.
     pub fn write_path(&self, oid: &Oid, out: &mut Vec<u8>) {
-        if let Some(BodySource::Root(files)) = self.content(oid.kind).map(|content| &content.source)
+        let content = self.content(oid.kind);
+        if let Some(BodySource::Root(files)) = content.map(|content| &content.source)
             && let Some(file) = files.of_name(oid.name)
         {
             out.push(b'/');
             out.extend_from_slice(file.name.as_bytes());
             return;
         }
-        let (prefix, extension) = self.affixes(oid);
+        let (prefix, extension) = content.map_or(("", ""), |content| self.affixes_of(oid, content));
         let path = oid.path();
         if prefix.is_empty() {
             out.extend_from_slice(&path);
@@ -324,7 +326,9 @@ impl Catalog {
             out.extend_from_slice(prefix.trim_start_matches('/').as_bytes());
             out.extend_from_slice(&path[1..]);
         }
-        out.extend_from_slice(extension.as_bytes());
+        if !extension.is_empty() {
+            out.extend_from_slice(extension.as_bytes());
+        }
     }
 
     /// The object whose body is the file that a path names (without its query). The first of `kinds` that has
@@ -369,14 +373,13 @@ impl Catalog {
     }
 
     /// The position in the filler where the object's body starts, below `modulus`.
-    pub fn body_offset(&self, oid: &Oid, modulus: usize) -> usize {
-        let hash = self.content(oid.kind).map_or(0, |content| self.content_hash(oid, content));
-        self.draw(hash, property::BODY).below(modulus as u64) as usize
+    pub(crate) fn body_offset(&self, oid: &Oid, content: &Content, modulus: usize) -> usize {
+        self.draw(self.content_hash(oid, content), property::BODY).below(modulus as u64) as usize
     }
 
     /// The injection of the object and its draws; `None` if the object is not injected.
-    pub fn injection(&self, oid: &Oid) -> Option<(&Injection, Draw)> {
-        let injection = self.content(oid.kind)?.injection.as_ref()?;
+    pub(crate) fn injection<'a>(&self, oid: &Oid, content: &'a Content) -> Option<(&'a Injection, Draw)> {
+        let injection = content.injection.as_ref()?;
         let mut rng = self.draw(oid.hash(), property::INJECT);
         rng.event(injection.prob).then_some((injection, rng))
     }

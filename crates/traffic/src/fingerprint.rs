@@ -33,12 +33,14 @@ impl Fingerprint {
     }
 
     /// Appends the text form: twelve hex digits.
+    #[inline]
     pub fn write(self, out: &mut Vec<u8>) {
         let digits = u64::from(self.contents) << (4 * HALF) | u64::from(self.sizes);
         out.extend_from_slice(&hex_sixteen(digits)[16 - Fingerprint::LEN..]);
     }
 
     /// Reads the text form; `None` if it is anything else.
+    #[inline]
     pub fn parse(text: &[u8]) -> Option<Fingerprint> {
         let text: &[u8; Fingerprint::LEN] = text.try_into().ok()?;
         let digit = |at: usize| if at < 4 { b'0' } else { text[at - 4] };

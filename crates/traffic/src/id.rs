@@ -43,6 +43,7 @@ impl UniqId {
     ///
     /// Only the counter contributes. Time and mix make ids differ from run to run, so that no cache knows the
     /// objects of an earlier run; sizes and cachability must not differ, or no run could be repeated.
+    #[inline]
     pub fn hash(self) -> u64 {
         mix(u64::from(self.counter))
     }

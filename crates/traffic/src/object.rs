@@ -27,6 +27,7 @@ impl ContentKind {
     }
 
     /// The index among the content types of the workload; `None` for the reserved kinds.
+    #[inline]
     pub fn index(self) -> Option<usize> {
         usize::from(self.0).checked_sub(3)
     }
@@ -48,6 +49,7 @@ pub const PATH_LEN: usize = 50;
 
 impl Oid {
     /// The number that represents the object in seeded draws. The kind does not contribute.
+    #[inline]
     pub fn hash(&self) -> u64 {
         mix(self.world.hash() ^ self.name)
     }

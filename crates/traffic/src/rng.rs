@@ -5,7 +5,7 @@
 //! object id, so that any process can recompute a property of any object in any order.
 
 use rand_core::{Rng, SeedableRng};
-use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
+use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// A source of uniformly distributed bits, with the derived draws that the models need.
 pub trait Random {
@@ -43,18 +43,22 @@ impl Random for Stream {
 
 /// A short sequence seeded from one number (SplitMix64): eight bytes of state, nothing to set up.
 #[derive(Clone, Debug)]
-pub struct Draw(SplitMix64);
+pub struct Draw(u64);
 
 impl Draw {
     /// The sequence that belongs to `seed`.
+    #[inline]
     pub fn new(seed: u64) -> Draw {
-        Draw(SplitMix64::seed_from_u64(seed))
+        Draw(seed)
     }
 }
 
 impl Random for Draw {
+    #[inline]
     fn bits(&mut self) -> u64 {
-        self.0.next_u64()
+        let bits = mix(self.0);
+        self.0 = self.0.wrapping_add(GOLDEN);
+        bits
     }
 }
 
@@ -78,9 +82,13 @@ impl Seed {
     }
 }
 
-/// Scrambles a number so that neighbours become unrelated (the finalizer of SplitMix64, Steele et al. 2014).
+/// What SplitMix64 adds to its state for each number: the golden ratio.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Scrambles a number so that neighbours become unrelated (SplitMix64, Steele et al. 2014).
+#[inline]
 pub fn mix(mut z: u64) -> u64 {
-    z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = z.wrapping_add(GOLDEN);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
