@@ -196,13 +196,7 @@ pub fn parse_reply<R>(
     buf: &[u8],
     then: impl FnOnce(&ReplyHead<'_, '_>) -> R,
 ) -> Result<Option<R>, HeadError> {
-    // The memory of both is uninitialized, which costs nothing.
-    let (mut plain, mut any) = (NO_HEADERS, NO_HEADERS);
-    let head = match plain::reply(buf, &mut plain) {
-        Some(head) => Some(head),
-        None => any_reply(buf, &mut any)?,
-    };
-    Ok(head.as_ref().map(then))
+    parse_reply_of(buf, &HeadIndex::NONE, then)
 }
 
 /// As [`parse_reply`] for a head with this index, if it is complete.
@@ -215,13 +209,11 @@ pub fn parse_reply_of<R>(
     index: &HeadIndex,
     then: impl FnOnce(&ReplyHead<'_, '_>) -> R,
 ) -> Result<Option<R>, HeadError> {
+    // The memory of all three is uninitialized, which costs nothing.
     let (mut known, mut plain, mut any) = (NO_HEADERS, NO_HEADERS, NO_HEADERS);
-    let head = match plain::reply_of(buf, index, &mut known) {
+    let head = match plain::reply(buf, index, &mut known, &mut plain) {
         Some(head) => Some(head),
-        None => match plain::reply(buf, &mut plain) {
-            Some(head) => Some(head),
-            None => any_reply(buf, &mut any)?,
-        },
+        None => any_reply(buf, &mut any)?,
     };
     Ok(head.as_ref().map(then))
 }

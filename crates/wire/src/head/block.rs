@@ -1,23 +1,23 @@
-//! Where a run of bytes of one kind ends, found in blocks of 16 bytes.
+//! How long a run of bytes of one kind is, found in blocks of 16 bytes.
 
 const SIZE: usize = 16;
 
-/// The end of the letters, digits and `-` from position `at` on.
+/// The number of letters, digits and `-` at the start of `rest`, which `buf` ends with.
 #[inline]
-pub fn name_end(buf: &[u8], at: usize) -> usize {
-    end(buf, at, classify::name)
+pub fn name_len(buf: &[u8], rest: &[u8]) -> usize {
+    len(buf, rest, classify::name)
 }
 
-/// The end of the visible ASCII characters from position `at` on.
+/// The number of visible ASCII characters at the start of `rest`, which `buf` ends with.
 #[inline]
-pub fn target_end(buf: &[u8], at: usize) -> usize {
-    end(buf, at, classify::target)
+pub fn target_len(buf: &[u8], rest: &[u8]) -> usize {
+    len(buf, rest, classify::target)
 }
 
-/// The end of the bytes from position `at` on that are no control characters.
+/// The number of bytes at the start of `rest` that are no control characters. `buf` ends with `rest`.
 #[inline]
-pub fn value_end(buf: &[u8], at: usize) -> usize {
-    end(buf, at, classify::value)
+pub fn value_len(buf: &[u8], rest: &[u8]) -> usize {
+    len(buf, rest, classify::value)
 }
 
 /// Whether the bytes are lower-case letters, digits and `-`.
@@ -48,32 +48,33 @@ fn is_all(bytes: &[u8], run: impl Fn(&[u8; SIZE]) -> usize) -> bool {
     }
 }
 
-/// The end of a run from position `at` on, if `run` returns the length of the run at the start of a block. No run contains 0.
+/// The length of the run at the start of `rest`, which `buf` ends with, if `run` returns that of the run at the start of a block. No run
+/// contains 0.
 #[inline(always)]
-fn end(buf: &[u8], at: usize, run: impl Fn(&[u8; SIZE]) -> usize) -> usize {
-    let rest = buf.get(at..).unwrap_or_default();
+fn len(buf: &[u8], rest: &[u8], run: impl Fn(&[u8; SIZE]) -> usize) -> usize {
     // Most runs end in the first block.
     match rest.split_first_chunk() {
         Some((block, behind)) => match run(block) {
-            SIZE => end_behind(buf, behind, run),
-            length => at + length,
+            SIZE => SIZE + len_of_more(buf, behind, run),
+            length => length,
         },
-        None => end_behind(buf, rest, run),
+        None => len_of_more(buf, rest, run),
     }
 }
 
-/// The end of the run at the start of `rest`, which `buf` ends with.
+/// As [`len()`], for long runs and at the end.
 #[inline(never)]
-fn end_behind(buf: &[u8], mut rest: &[u8], run: impl Fn(&[u8; SIZE]) -> usize) -> usize {
-    while let Some((block, behind)) = rest.split_first_chunk() {
+fn len_of_more(buf: &[u8], rest: &[u8], run: impl Fn(&[u8; SIZE]) -> usize) -> usize {
+    let mut left = rest;
+    while let Some((block, behind)) = left.split_first_chunk() {
         let length = run(block);
         if length < SIZE {
-            return buf.len() - rest.len() + length;
+            return rest.len() - left.len() + length;
         }
-        rest = behind;
+        left = behind;
     }
-    let length = if rest.is_empty() { 0 } else { run(&padded(buf, rest)) };
-    buf.len() - rest.len() + length
+    let length = if left.is_empty() { 0 } else { run(&padded(buf, left)) };
+    rest.len() - left.len() + length
 }
 
 /// The last bytes of `buf`, of which there are 1 to 15, and zeros.
@@ -225,14 +226,15 @@ mod tests {
 
     #[test]
     fn runs_end_at_the_first_other_byte() {
-        type End = fn(&[u8], usize) -> usize;
+        type Len = fn(&[u8], &[u8]) -> usize;
         type Belongs = fn(u8) -> bool;
-        let kinds: [(u8, End, Belongs); 3] = [
-            (b'x', name_end, |byte| byte.is_ascii_alphanumeric() || byte == b'-'),
-            (b'/', target_end, |byte| byte.is_ascii_graphic()),
-            (b' ', value_end, |byte| !byte.is_ascii_control()),
+        let kinds: [(u8, Len, Belongs); 3] = [
+            (b'x', name_len, |byte| byte.is_ascii_alphanumeric() || byte == b'-'),
+            (b'/', target_len, |byte| byte.is_ascii_graphic()),
+            (b' ', value_len, |byte| !byte.is_ascii_control()),
         ];
-        for (member, end, belongs) in kinds {
+        for (member, len, belongs) in kinds {
+            let end = |bytes: &[u8], at: usize| at + len(bytes, &bytes[at..]);
             for (length, byte) in (0..40).flat_map(|length| (0..=u8::MAX).map(move |byte| (length, byte))) {
                 let mut bytes = vec![member; length];
                 assert_eq!(end(&bytes, 0), length);

@@ -57,17 +57,21 @@ impl HeadIndex {
     }
 
     /// Whether the fields are known.
+    #[inline]
     pub fn is_complete(&self) -> bool {
         self.len > 0
     }
 
-    /// The fields of the head at the start of `buf`, and its size.
+    /// The fields of the head at the start of `buf`, and its size; `None` if the index is not complete.
     #[inline]
     pub(super) fn fields<'h, 'b>(
         &self,
         buf: &'b [u8],
         headers: &'h mut Headers<'b>,
     ) -> Option<(&'h [Header<'b>], usize)> {
+        if !self.is_complete() {
+            return None;
+        }
         let head = buf.get(..self.len).filter(|head| head.ends_with(b"\r\n\r\n"))?;
         let lines = self.lines.get(..self.count)?;
         for (line, header) in lines.iter().zip(&mut *headers) {

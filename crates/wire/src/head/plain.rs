@@ -10,53 +10,42 @@ use super::{HeadIndex, Header, Headers, ReplyHead, RequestHead};
 /// Reads a plain request head at the start of `buf`; `None` if there is none.
 #[inline]
 pub fn request<'h, 'b>(buf: &'b [u8], headers: &'h mut Headers<'b>) -> Option<RequestHead<'h, 'b>> {
-    let blank = block::name_end(buf, 0);
-    let target = blank + 1;
-    let end = block::target_end(buf, target);
-    if blank == 0 || end == target || buf.get(blank) != Some(&b' ') {
+    let (method, behind) = buf.split_at_checked(block::name_len(buf, buf))?;
+    let [b' ', behind @ ..] = behind else { return None };
+    let (target, behind) = behind.split_at_checked(block::target_len(buf, behind))?;
+    if method.is_empty() || target.is_empty() {
         return None;
     }
-    let minor_version = match buf.get(end..end + 11)? {
+    let (version, fields) = behind.split_first_chunk()?;
+    let minor_version = match version {
         b" HTTP/1.1\r\n" => 1,
         b" HTTP/1.0\r\n" => 0,
         _ => return None,
     };
-    let (headers, len) = read_fields(buf, end + 11, headers)?;
-    Some(RequestHead {
-        method: text(&buf[..blank]),
-        target: text(&buf[target..end]),
-        minor_version,
-        headers,
-        len,
-    })
+    let (headers, len) = read_fields(buf, fields, headers)?;
+    Some(RequestHead { method: text(method), target: text(target), minor_version, headers, len })
 }
 
-/// Reads a plain reply head at the start of `buf`; `None` if there is none.
+/// Reads a plain reply head at the start of `buf`; `None` if there is none. The fields are taken from the index, to `known`, if it is
+/// complete; otherwise they are read, to `headers`.
 #[inline]
-pub fn reply<'h, 'b>(buf: &'b [u8], headers: &'h mut Headers<'b>) -> Option<ReplyHead<'h, 'b>> {
-    let (status, reason, minor_version, fields_at) = status_line(buf)?;
-    let (headers, len) = read_fields(buf, fields_at, headers)?;
-    Some(ReplyHead { status, reason, minor_version, headers, len })
-}
-
-/// Reads a plain status line at the start of `buf`, and takes the fields from an index; `None` if there are none.
-#[inline]
-pub fn reply_of<'h, 'b>(
+pub fn reply<'h, 'b>(
     buf: &'b [u8],
     index: &HeadIndex,
+    known: &'h mut Headers<'b>,
     headers: &'h mut Headers<'b>,
 ) -> Option<ReplyHead<'h, 'b>> {
-    if !index.is_complete() {
-        return None;
-    }
-    let (status, reason, minor_version, _) = status_line(buf)?;
-    let (headers, len) = index.fields(buf, headers)?;
+    let (status, reason, minor_version, behind) = status_line(buf)?;
+    let (headers, len) = match index.fields(buf, known) {
+        Some(fields) => fields,
+        None => read_fields(buf, behind, headers)?,
+    };
     Some(ReplyHead { status, reason, minor_version, headers, len })
 }
 
-/// Status, reason and minor version, and where the fields begin.
-#[inline]
-fn status_line(buf: &[u8]) -> Option<(u16, &str, u8, usize)> {
+/// Status, reason and minor version, and what follows the line.
+#[inline(always)]
+fn status_line(buf: &[u8]) -> Option<(u16, &str, u8, &[u8])> {
     let (start, rest) = buf.split_first_chunk::<13>()?;
     let minor_version = match start.first_chunk()? {
         b"HTTP/1.1 " => 1,
@@ -64,67 +53,58 @@ fn status_line(buf: &[u8]) -> Option<(u16, &str, u8, usize)> {
         _ => return None,
     };
     let [.., hundreds, tens, ones, b' '] = *start else { return None };
-    let status = [hundreds, tens, ones]
-        .iter()
-        .try_fold(0, |status, digit| digit.is_ascii_digit().then(|| status * 10 + u16::from(digit - b'0')))?;
-    let (reason, fields_at) = match rest {
-        [b'O', b'K', b'\r', b'\n', ..] => ("OK", start.len() + 4),
+    let digits = [hundreds, tens, ones].map(|digit| u16::from(digit.wrapping_sub(b'0')));
+    if digits.iter().any(|digit| *digit > 9) {
+        return None;
+    }
+    let status = digits[0] * 100 + digits[1] * 10 + digits[2];
+    let (reason, behind) = match rest {
+        [b'O', b'K', b'\r', b'\n', behind @ ..] => ("OK", behind),
         // Multiplexed protocols have no reasons.
-        [b'\r', b'\n', ..] => ("", start.len() + 2),
+        [b'\r', b'\n', behind @ ..] => ("", behind),
         _ => {
-            let end = block::value_end(buf, start.len());
+            let (reason, behind) = rest.split_at_checked(block::value_len(buf, rest))?;
             // A reason in another charset is no text.
-            let reason =
-                std::str::from_utf8(&buf[start.len()..end]).ok().filter(|reason| reason.is_ascii())?;
-            (reason, line_end(buf, end)?)
+            let reason = std::str::from_utf8(reason).ok().filter(|reason| reason.is_ascii())?;
+            (reason, behind.strip_prefix(b"\r\n")?)
         }
     };
-    Some((status, reason, minor_version, fields_at))
+    Some((status, reason, minor_version, behind))
 }
 
-/// Reads fields from position `at` on. Returns them and the position after the empty line.
+/// Reads the fields at the start of `rest`, which `buf` ends with. Returns them and the position after the empty line.
 #[inline]
 fn read_fields<'h, 'b>(
     buf: &'b [u8],
-    mut at: usize,
+    mut rest: &'b [u8],
     headers: &'h mut Headers<'b>,
 ) -> Option<(&'h [Header<'b>], usize)> {
     let mut count = 0;
     loop {
-        let colon = block::name_end(buf, at);
-        let name = &buf[at..colon];
+        let (name, behind) = rest.split_at_checked(block::name_len(buf, rest))?;
         if name.is_empty() {
-            let len = line_end(buf, at)?;
+            let len = buf.len() - behind.strip_prefix(b"\r\n")?.len();
             // SAFETY: this many were written.
             return Some((unsafe { headers[..count].assume_init_ref() }, len));
         }
-        let value_at = colon + 2;
-        if buf.get(colon..value_at) != Some(b": ") {
-            return None;
-        }
-        let end = block::value_end(buf, value_at);
-        let value = &buf[value_at..end];
+        let [b':', b' ', behind @ ..] = behind else { return None };
+        let (value, behind) = behind.split_at_checked(block::value_len(buf, behind))?;
         // Blanks around a value are no part of it.
         if matches!(value, [] | [b' ', ..] | [.., b' ']) {
             return None;
         }
         headers.get_mut(count)?.write(Header { name: text(name), value });
         count += 1;
-        at = line_end(buf, end)?;
+        let [b'\r', b'\n', behind @ ..] = behind else { return None };
+        rest = behind;
     }
-}
-
-/// The position after a CR LF at position `at`.
-#[inline]
-fn line_end(buf: &[u8], at: usize) -> Option<usize> {
-    (buf.get(at..at + 2) == Some(b"\r\n")).then_some(at + 2)
 }
 
 /// Bytes that are known to be ASCII. A check of every name would take as long as reading it.
 #[inline]
 fn text(ascii: &[u8]) -> &str {
     debug_assert!(ascii.is_ascii());
-    // SAFETY: `block::name_end` and `block::target_end` pass over ASCII only.
+    // SAFETY: `block::name_len` and `block::target_len` count ASCII only.
     unsafe { std::str::from_utf8_unchecked(ascii) }
 }
 

@@ -24,8 +24,8 @@ const REQUESTS: [&str; 6] = [
 
 /// Whether a plain head was read. What is read must be the same in both ways.
 fn is_plain_reply(bytes: &[u8]) -> bool {
-    let (mut plain, mut any) = (NO_HEADERS, NO_HEADERS);
-    let read = reply(bytes, &mut plain);
+    let (mut known, mut plain, mut any) = (NO_HEADERS, NO_HEADERS, NO_HEADERS);
+    let read = reply(bytes, &HeadIndex::NONE, &mut known, &mut plain);
     if read.is_some() {
         assert_eq!(Ok(&read), any_reply(bytes, &mut any).as_ref(), "{}", bytes.escape_ascii());
     }
