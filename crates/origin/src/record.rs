@@ -188,7 +188,7 @@ fn note(recorder: &Recorder, config: &OriginConfig, request: &Request, sent: &Se
         note(ErrorKind::UnknownHost, &sample);
     }
     let ours = matches!(request.requested, RequestedObject::Object(_)) && !config.accept_foreign_msgs;
-    if ours && request.marks.target.is_none() {
+    if ours && request.marks.target().is_none() {
         note(ErrorKind::NoTarget, &|| "no X-Target".into());
     }
     if request.requested == RequestedObject::UnknownEmbedded {
@@ -222,7 +222,7 @@ fn evidence(config: &OriginConfig, request: &Request, detail: String) -> Evidenc
     if let Some(xact) = request.marks.xact {
         evidence = evidence.fact(fact::XACT, xact.id.to_string());
     }
-    if let Some(target) = request.marks.target {
+    if let Some(target) = request.marks.target() {
         evidence = evidence.fact(fact::SERVER, target.as_str());
     }
     evidence

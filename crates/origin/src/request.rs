@@ -289,7 +289,7 @@ struct Fields<'a> {
 impl<'a> Fields<'a> {
     fn read(head: &RequestHead<'_, 'a>, marks: &mut Marks) -> Fields<'a> {
         let mut fields = Fields::default();
-        *marks = Marks::default();
+        marks.clear();
         for header in head.headers {
             if !marks.see(header) {
                 fields.see(header.name, header.value);

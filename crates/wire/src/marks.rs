@@ -98,8 +98,10 @@ impl ContentsMark {
 pub struct Marks {
     /// The transaction mark.
     pub xact: Option<XactMark>,
-    /// The server mark.
-    pub target: Option<TargetMark>,
+    /// Whether there is a server mark.
+    has_target: bool,
+    /// The server mark that was read last: that of the next message is often the same.
+    last_target: Option<TargetMark>,
     /// The mark of contents.
     pub contents: Option<ContentsMark>,
     /// A world of the sender.
@@ -119,6 +121,40 @@ pub struct Marks {
 }
 
 impl Marks {
+    /// The server mark.
+    #[inline]
+    pub fn target(&self) -> Option<&TargetMark> {
+        self.last_target.as_ref().filter(|_| self.has_target)
+    }
+
+    /// Forgets all marks, for those of the next message in the same memory.
+    #[inline]
+    pub fn clear(&mut self) {
+        let Marks {
+            xact,
+            has_target,
+            last_target: _,
+            contents,
+            local_world,
+            remote_world,
+            upload,
+            abort,
+            sync_position,
+            sync_waits,
+            gone,
+        } = self;
+        (*xact, *has_target, *contents) = (None, false, None);
+        (*local_world, *remote_world, *upload, *abort) = (None, None, None, None);
+        (*sync_position, *sync_waits, *gone) = (None, false, None);
+    }
+
+    fn see_target(&mut self, value: &[u8]) {
+        if self.last_target.as_ref().is_none_or(|last| !last.is(value)) {
+            self.last_target = TargetMark::parse(value);
+        }
+        self.has_target = self.last_target.is_some();
+    }
+
     /// Looks at one header field; true if it was a mark.
     #[inline]
     pub fn see(&mut self, header: &Header<'_>) -> bool {
@@ -133,7 +169,7 @@ impl Marks {
             6 if is_named(name, X_XACT) => self.xact = XactMark::parse(value),
             7 if is_named(name, X_ABORT) => self.abort = AbortMark::parse(value),
             8 if is_named(name, X_UPLOAD) => self.upload = UploadMark::parse(value),
-            8 if is_named(name, X_TARGET) => self.target = TargetMark::parse(value),
+            8 if is_named(name, X_TARGET) => self.see_target(value),
             10 if is_named(name, X_CONTENTS) => self.contents = ContentsMark::parse(value),
             11 if is_named(name, X_LOC_WORLD) => self.local_world = WorldMark::parse(value),
             11 if is_named(name, X_REM_WORLD) => self.remote_world = WorldMark::parse(value),
@@ -199,7 +235,7 @@ mod tests {
             assert!(!see(name, "1"), "{name}");
         }
         assert_eq!(marks.xact.map(|xact| xact.flags), Some(1));
-        assert_eq!(marks.target.and_then(|target| target.addr()), "10.0.0.1:80".parse().ok());
+        assert_eq!(marks.target().and_then(|target| target.addr()), "10.0.0.1:80".parse().ok());
         assert_eq!(marks.contents.and_then(|contents| contents.size), Some(13312));
         assert_eq!(marks.local_world.map(|world| world.window), Some(None));
         assert_eq!(marks.remote_world.map(|world| world.window), Some(Some(7)));
@@ -208,6 +244,28 @@ mod tests {
         assert!(marks.sync_waits);
         assert_eq!(marks.gone.map(|group| group.counter), Some(2));
         assert!(marks.see(&Header { name: "X-Abort", value: b"0 0" }) && marks.abort.is_none());
+    }
+
+    #[test]
+    fn nothing_is_left_of_earlier_messages() {
+        let mut marks = Marks::default();
+        let mut read = |targets: &[&str]| {
+            marks.clear();
+            targets.iter().for_each(|value| {
+                marks.see(&Header { name: "X-Target", value: value.as_bytes() });
+            });
+            marks.target().map(|target| target.as_str().to_owned())
+        };
+        let long = format!("{}:80", "x".repeat(70));
+        assert_eq!(read(&[]), None);
+        for value in ["10.0.0.1:80", "10.0.0.1:80", "10.0.0.1:8", "10.0.0.2:80", &long, &long[..61], &long] {
+            let expected = TargetMark::parse(value.as_bytes()).map(|target| target.as_str().to_owned());
+            assert_eq!(read(&[value]), expected, "{value}");
+            assert_eq!(read(&[]), None, "after {value}");
+            assert_eq!(read(&[value]), expected, "{value} again");
+        }
+        assert_eq!(read(&["10.0.0.1:80", "", "no port"]), None);
+        assert_eq!(read(&["no port", "10.0.0.1:80"]).as_deref(), Some("10.0.0.1:80"));
     }
 
     proptest! {

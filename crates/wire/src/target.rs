@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use crate::head::block::target_end;
+use crate::head::is_target;
 
 /// The number of bytes that are kept of a value.
 const KEPT: usize = 61;
@@ -26,7 +26,7 @@ impl TargetMark {
         // At most five digits follow it.
         let colon = value.iter().rposition(|&b| b == b':')?;
         let (host, port) = (&value[..colon], &value[colon + 1..]);
-        if host.is_empty() || target_end(value, 0) < colon {
+        if host.is_empty() || !is_target(host) {
             return None;
         }
         u16::try_from(crate::body::parse_decimal(port)?).ok()?;
@@ -36,10 +36,18 @@ impl TargetMark {
         Some(TargetMark { text, len: u16::try_from(value.len()).ok()? })
     }
 
+    /// Whether it is what would be read from `value`; false if that is not known without reading it.
+    pub(crate) fn is(&self, value: &[u8]) -> bool {
+        self.kept() == value && value.len() == usize::from(self.len)
+    }
+
+    fn kept(&self) -> &[u8] {
+        &self.text[..usize::from(self.len).min(KEPT)]
+    }
+
     /// The value as sent, or its start if it was too long.
     pub fn as_str(&self) -> &str {
-        let kept = usize::from(self.len).min(KEPT);
-        std::str::from_utf8(&self.text[..kept]).unwrap_or_default()
+        std::str::from_utf8(self.kept()).unwrap_or_default()
     }
 
     /// The address, if the host is an IP address: `10.0.0.1:80`, `[::1]:80`.

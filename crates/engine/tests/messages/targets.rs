@@ -195,7 +195,7 @@ pub fn marks(data: &[u8]) {
         abort.write(&mut text);
         assert_eq!(AbortMark::parse(&text), Some(abort));
     }
-    if let Some(target) = marks.target {
+    if let Some(target) = marks.target() {
         std::hint::black_box((target.as_str().len(), target.addr()));
     }
 }

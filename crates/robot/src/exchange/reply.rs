@@ -144,7 +144,7 @@ impl ReplyMeta {
 
     /// Whether the reply carries a mark of the servers of the test.
     pub fn is_marked(&self) -> bool {
-        self.marks.xact.is_some() || self.marks.target.is_some()
+        self.marks.xact.is_some() || self.marks.target().is_some()
     }
 
     fn rare_mut(&mut self) -> &mut RareFields {
@@ -153,13 +153,35 @@ impl ReplyMeta {
 
     /// Forgets everything, but keeps memory.
     fn clear(&mut self) {
-        let rare = self.rare.take().map(|mut rare| {
+        let ReplyMeta {
+            status,
+            marks,
+            may_be_stored,
+            keep_alive,
+            overhead_bytes,
+            body_bytes,
+            length,
+            length_of_get,
+            date,
+            last_modified,
+            expires,
+            max_age,
+            age,
+            coding,
+            media,
+            rare,
+            recent_date: _,
+        } = self;
+        marks.clear();
+        (*status, *may_be_stored, *keep_alive, *overhead_bytes, *body_bytes) = (0, false, false, 0, 0);
+        (*length, *length_of_get, *max_age, *age) = (None, None, None, None);
+        (*date, *last_modified, *expires) = (None, None, None);
+        (*coding, *media) = (Coding::default(), MediaType::default());
+        if let Some(rare) = rare {
             let mut server = std::mem::take(&mut rare.server);
             server.clear();
-            *rare = RareFields { server, ..RareFields::default() };
-            rare
-        });
-        *self = ReplyMeta { rare, recent_date: self.recent_date, ..ReplyMeta::default() };
+            **rare = RareFields { server, ..RareFields::default() };
+        }
     }
 
     fn see_date(&mut self, value: &[u8]) {

@@ -68,7 +68,7 @@ fn add_reply(request: &Request, reply: &ReplyMeta, mut evidence: Evidence) -> Ev
         let hand = if mark.id == request.xact.mutant() { "first hand" } else { "of an earlier transaction" };
         evidence = evidence.fact("reply's transaction", format!("{} ({hand})", mark.id.mutant()));
     }
-    if let Some(target) = &reply.marks.target {
+    if let Some(target) = reply.marks.target() {
         evidence = evidence.fact(fact::SERVER, target.as_str());
     }
     let times = [("Date", reply.date), ("Last-Modified", reply.last_modified), ("Expires", reply.expires)];
