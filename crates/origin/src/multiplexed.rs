@@ -16,7 +16,7 @@ use polygraph_wire::auth::access::ConnectionAccess;
 
 use crate::record::ConnectionId;
 use crate::request::{Rejection, Request};
-use crate::server::{NextRequest, Server, begins_like_a_request};
+use crate::server::{Arrival, NextRequest, Server, begins_like_a_request};
 
 /// How a multiplexed connection was served.
 pub struct ServedStreams {
@@ -243,8 +243,8 @@ impl<L: Link> Server<L> {
                 // Handshakes of authentication need a connection of HTTP/1, so what a stream begins, no other one continues.
                 self.check_access(&mut request, &mut ConnectionAccess::default());
                 // The connection has its own limit of requests.
-                let served =
-                    self.serve_request(&mut conn, &mut request, &mut inbox, place, first_byte, false);
+                let arrival = Arrival { first_byte, complete: self.now() };
+                let served = self.serve_request(&mut conn, &mut request, &mut inbox, place, arrival, false);
                 // The connection learns from the end of the stream how the exchange ended.
                 let _ = served.await;
             }

@@ -1,12 +1,12 @@
 //! The names by which clients know a server.
 
-use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 /// The names of one server, prepared for lookups.
 #[derive(Debug, Default)]
 pub struct ServerNames {
-    /// Position in the list of names, by authority: `host:port`, and `host` alone for the default port.
-    exact: FxHashMap<Box<[u8]>, usize>,
+    /// Position in the list of names, by authority: `host:port`, and `host` alone for the default port. Most servers have one name.
+    exact: BTreeMap<Box<[u8]>, usize>,
     /// Suffixes of authorities, `.suffix:port`, with the position of the name.
     suffixes: Vec<(Vec<u8>, usize)>,
     any: bool,

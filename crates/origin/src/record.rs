@@ -65,7 +65,7 @@ fn error_of(fault: RequestFault) -> ErrorKind {
     }
 }
 
-fn class_of(request: &Request, sent: &Sent, cachable: bool) -> Class {
+fn class_of(request: &Request, sent: &Sent) -> Class {
     let conditional = request.if_modified_since.is_some();
     match (sent.status, request.method) {
         _ if sent.is_cut => Class::Abort,
@@ -78,7 +78,7 @@ fn class_of(request: &Request, sent: &Sent, cachable: bool) -> Class {
         _ if request.reload => Class::Reload,
         _ if request.parts.is_some() => Class::Range,
         (_, Method::Head) => Class::Head,
-        (_, Method::Get) if cachable => Class::Miss,
+        (_, Method::Get) if request.cachable => Class::Miss,
         (_, Method::Get) => Class::Uncachable,
     }
 }
@@ -122,8 +122,7 @@ pub fn record_outcome(
         recorder.error_with(error_of(fault), now, || evidence(request.sample.clone().unwrap_or_default()));
         return false;
     }
-    let cachable = request.oid.is_some_and(|oid| config.catalog.cachable(&oid));
-    let class = class_of(request, &sent, cachable);
+    let class = class_of(request, &sent);
     recorder.with(|block| {
         block.finish(&Finished {
             class,

@@ -196,7 +196,7 @@ impl ReplyWriter<'_> {
         let content = catalog.content(oid.kind);
         let times = catalog.times(&oid, now);
         let classic = self.config.classic && times.is_none();
-        Subject { oid, size: None, content, cachable: catalog.cachable(&oid), times, classic }
+        Subject { oid, size: None, content, cachable: self.request.cachable, times, classic }
     }
 
     fn object(&self, oid: Oid, rng: &mut Stream, out: &mut Vec<u8>) -> Reply {

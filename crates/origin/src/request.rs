@@ -1,6 +1,6 @@
 //! Reads the head of a request.
 
-use polygraph_traffic::{Content, Method, Oid};
+use polygraph_traffic::{Catalog, Content, Method, Oid};
 use polygraph_wire::auth::access::AccessDenied;
 use polygraph_wire::body::DeclaredFraming;
 use polygraph_wire::head::{Persistence, is_named};
@@ -82,6 +82,8 @@ pub struct Request {
     pub requested: RequestedObject,
     /// The requested object; `None` until one is chosen for a request that does not determine it.
     pub oid: Option<Oid>,
+    /// Whether caches may store the object.
+    pub cachable: bool,
     /// Why the request gets no object.
     pub fault: Option<RequestFault>,
     /// The position of the server name that the client used.
@@ -121,6 +123,12 @@ pub struct Request {
 }
 
 impl Request {
+    /// Sets the requested object, if there is one.
+    pub fn choose(&mut self, oid: Option<Oid>, catalog: &Catalog) {
+        self.oid = oid;
+        self.cachable = oid.is_some_and(|oid| catalog.cachable(&oid));
+    }
+
     /// Bytes of head and body.
     pub fn size(&self) -> u64 {
         self.head_size as u64 + self.upload.as_ref().map_or(0, |upload| upload.received())
@@ -216,7 +224,7 @@ impl RequestReader<'_> {
         let injects = content.is_some_and(|content| content.injection.is_some());
         request.method = method.unwrap_or_default();
         request.requested = requested;
-        request.oid = requested.oid();
+        request.choose(requested.oid(), &self.config.catalog);
         request.fault = fault;
         request.name = name.unwrap_or(0);
         request.unknown_host = name.is_none() && !is_health;

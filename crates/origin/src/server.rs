@@ -54,6 +54,15 @@ enum ServedRequests {
     Http2(Vec<u8>),
 }
 
+/// When a request arrived.
+#[derive(Clone, Copy)]
+pub(crate) struct Arrival {
+    /// Its first byte, if its head did not arrive at once.
+    pub first_byte: Option<Nanos>,
+    /// The end of its head.
+    pub complete: Nanos,
+}
+
 /// A transaction in progress.
 struct Transaction {
     started: Nanos,
@@ -219,8 +228,9 @@ impl<L: Link> Server<L> {
         let mut access = ConnectionAccess::default();
         loop {
             let next = self.next_request(conn, &mut request, &mut inbox, *uses == 0).await;
+            // The clock is read as rarely as possible: the transaction starts when the connection is not idle any more.
+            let now = self.now();
             if *uses > 0 {
-                let now = self.now();
                 self.origin.recorder.with(|block| block.idle.leave(now));
             }
             let first_byte = match next {
@@ -238,8 +248,8 @@ impl<L: Link> Server<L> {
             self.check_access(&mut request, &mut access);
             // The request that completes a handshake must come on the same connection.
             limit = limit.saturating_add(u64::from(matches!(access, ConnectionAccess::Begun(_))));
-            let served =
-                self.serve_request(conn, &mut request, &mut inbox, place, first_byte, *uses >= limit).await;
+            let (arrival, last) = (Arrival { first_byte, complete: now }, *uses >= limit);
+            let served = self.serve_request(conn, &mut request, &mut inbox, place, arrival, last).await;
             // With early data, the handshake is complete only after the first request.
             self.count_handshake(conn, opened);
             match served {
@@ -278,15 +288,19 @@ impl<L: Link> Server<L> {
         request: &mut Request,
         inbox: &mut Vec<u8>,
         place: ConnectionId,
-        first_byte: Option<Nanos>,
+        arrival: Arrival,
         last: bool,
     ) -> Result<Nanos, Option<CloseKind>> {
-        let mut transaction = self.begin(request, last);
+        let mut transaction = self.begin(request, arrival.complete, last);
         conn.set_deadline(transaction.deadline);
         let outcome = self.transact(conn, request, inbox, &mut transaction).await;
         let cut =
             matches!(outcome, ServerOutcome::Sent(Sent { is_cut: true, .. }) | ServerOutcome::CutByClient);
-        let times = TransactionTimes { first_byte, started: transaction.started, ended: self.now() };
+        let times = TransactionTimes {
+            first_byte: arrival.first_byte,
+            started: transaction.started,
+            ended: self.now(),
+        };
         self.dump(conn, request, &outcome, times.ended - times.started);
         let (recorder, config) = (&self.origin.recorder, &self.origin.config);
         let size = if let ServerOutcome::Sent(sent) = &outcome { sent.size } else { 0 };
@@ -351,9 +365,8 @@ impl<L: Link> Server<L> {
     }
 
     /// Starts a transaction.
-    fn begin(&self, request: &mut Request, last: bool) -> Transaction {
+    fn begin(&self, request: &mut Request, started: Nanos, last: bool) -> Transaction {
         let origin = &self.origin;
-        let started = self.now();
         origin.recorder.with(|block| block.xacts.enter(started));
         let is_marked = request.marks.xact.is_some();
         origin.count_at(self.place, |stats| {
@@ -362,7 +375,7 @@ impl<L: Link> Server<L> {
         origin.note_phases(&request.marks);
         match request.requested {
             RequestedObject::Any | RequestedObject::UnknownEmbedded => {
-                request.oid = Some(origin.any_object(self.profile()))
+                request.choose(Some(origin.any_object(self.profile())), &origin.config.catalog);
             }
             RequestedObject::Health(_) => origin.note_health_check(),
             RequestedObject::Object(_) | RequestedObject::Misdirected(_) | RequestedObject::Foreign => {}
