@@ -84,7 +84,7 @@ pub fn judge(known: &Known<'_>, request: &Request, completed: &mut Completed) ->
             let missed = offered_hit && class != Class::Hit;
             Verdict {
                 class: Ok(class),
-                violations: rules::violations(known, request, completed, class, problem),
+                violations: rules::violations(known, request, completed, (class, object_cachable), problem),
                 object_cachable,
                 offered_hit,
                 miss: missed.then(|| miss_cause(known, request, completed)),

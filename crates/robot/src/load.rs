@@ -107,16 +107,14 @@ impl<L: Link> RobotGroup<L> {
             let pace = self.pace.borrow();
             Factors { recur: pace.recur.at(due), special: pace.special.at(due) }
         };
-        let mut request = {
-            let mut state = self.robot(robot);
-            let mut generator = cx.generator.borrow_mut();
-            let request = generator.next(&cx.settings, cx.profile_index(), factors, due, &mut state.rng);
-            // Robots of a closed loop skip no launches.
-            if !matches!(cx.profile().load, Load::Closed { .. }) {
-                state.skip_later(request.parts_from, request.planned);
-            }
-            request
-        };
+        let mut generator = cx.generator.borrow_mut();
+        let mut state = self.robot(robot);
+        let mut request = generator.next(&cx.settings, cx.profile_index(), factors, due, &mut state.rng);
+        // Robots of a closed loop skip no launches.
+        if !matches!(cx.profile().load, Load::Closed { .. }) {
+            state.skip_later(request.parts_from, request.planned);
+        }
+        drop((generator, state));
         if request.method.has_body() {
             request.sends = self.request_body(robot, request.method);
         }

@@ -177,6 +177,7 @@ pub fn success<L: Link>(
     let Completed { exchange, reply, ended: now, auth } = completed;
     let rptm_us = (*now - exchange.started).as_micros();
     let size = reply.size();
+    let (secure, socks) = (cx.is_secure(exchange.hop), cx.socks().is_some());
     let has_kinds = field.marks_cachable.is_none();
     let kind_of = |oid: &Oid| has_kinds.then_some(usize::from(oid.kind.0));
     cx.recorder.finish(&Finished {
@@ -194,8 +195,8 @@ pub fn success<L: Link>(
         embedded: request.cause == Cause::Embedded,
         first: !request.repeat,
         version: cx.version_to(exchange.hop),
-        socks: cx.socks().is_some(),
-        secure: cx.is_secure(exchange.hop),
+        socks,
+        secure,
     });
     let verifiable = verifiable(request, reply, class);
     cx.recorder.with(|block| {
@@ -203,7 +204,7 @@ pub fn success<L: Link>(
         if let Some(at) = exchange.continued {
             block.continue_us.record((at - exchange.started).as_micros());
         }
-        if cx.is_secure(exchange.hop) {
+        if secure {
             let set_up = exchange.ready.map_or(Nanos::ZERO, |ready| ready.saturating_sub(exchange.started));
             block.tls.transactions.record(rptm_us, size);
             block.tls.ready_rptm_us.record(rptm_us.saturating_sub(set_up.as_micros()));
@@ -211,7 +212,7 @@ pub fn success<L: Link>(
                 block.tls.tunneled.record(rptm_us, size);
             }
         }
-        if cx.socks().is_some() {
+        if socks {
             block.socks.transactions.record(rptm_us, size);
             if class == Class::Hit {
                 block.socks.hits.add(size);

@@ -66,7 +66,9 @@ impl<L: Link> RobotGroup<L> {
             request.page = Some(Rc::new(Page::new(now)));
         }
         record::start(self.context.of(robot), request, now);
-        let outcome = self.authenticate(robot, request, now, None, None).await;
+        let mut held = None;
+        let first = self.exchange_alone(robot, request, &mut held, now, None).await;
+        let outcome = self.authenticate(robot, request, first, held).await;
         let ended = self.conclude(robot, request, outcome);
         let skipped_in_vain = request.planned.saturating_sub(request.launched.get());
         if skipped_in_vain > 0 {
@@ -83,15 +85,16 @@ impl<L: Link> RobotGroup<L> {
         self.robot(robot).active += 1;
         let cx = self.context.of(robot);
         for (request, outcome) in self.exchange_pipelined(robot, request, hop).await {
+            let mut held = None;
             let outcome = match outcome {
                 InPipeline::Ended(Err(incomplete)) => Err(incomplete),
                 // Challenges are answered one by one.
-                InPipeline::Ended(Ok(completed)) => {
-                    self.authenticate(robot, &request, cx.now(), None, Some(Box::new(completed))).await
-                }
+                InPipeline::Ended(completed) => self.authenticate(robot, &request, completed, held).await,
                 InPipeline::Cancelled { begun } => {
                     record::retry(cx);
-                    self.authenticate(robot, &request, cx.now(), Some(begun), None).await
+                    let now = cx.now();
+                    let first = self.exchange_alone(robot, &request, &mut held, now, Some(begun)).await;
+                    self.authenticate(robot, &request, first, held).await
                 }
             };
             self.conclude(robot, &request, outcome);
@@ -99,32 +102,26 @@ impl<L: Link> RobotGroup<L> {
         self.finish_task(robot);
     }
 
-    /// Exchanges request and reply, from `now` on, and once more with credentials for each side that demands them. All of that
-    /// is one transaction (`docs/reference/models.md`, "Authentication"). It began earlier, at `begun`, if an attempt was cancelled. The
-    /// first exchange may be complete already.
+    /// Answers the challenges of a transaction whose first exchange has ended: exchanges request and reply once more with credentials
+    /// for each side that demands them. All of that is one transaction (`docs/reference/models.md`, "Authentication"). `held` is the
+    /// connection of a handshake, which must go on where it began.
     async fn authenticate(
         self: &Rc<Self>,
         robot: usize,
         request: &Request,
-        mut now: Nanos,
-        mut begun: Option<Nanos>,
-        mut first: Option<Box<Completed>>,
+        mut outcome: Result<Completed, Incomplete>,
+        mut held: Option<Box<PooledConnection<L::Conn>>>,
     ) -> Result<Completed, Incomplete> {
         let cx = self.context.of(robot);
         let (mut started, mut sent, mut scheme) = (None, 0, None);
         let mut challengers = Vec::new();
-        // The connection of a handshake, which must go on where it began.
-        let mut held = None;
         loop {
-            let mut completed = match first.take() {
-                Some(completed) => *completed,
-                None => match self.exchange_alone(robot, request, &mut held, now, begun.take()).await {
-                    Ok(completed) => completed,
-                    Err(Incomplete::Failed(failure)) => {
-                        return self.expected_denial(robot, &failure).ok_or(Incomplete::Failed(failure));
-                    }
-                    Err(incomplete) => return Err(incomplete),
-                },
+            let mut completed = match outcome {
+                Ok(completed) => completed,
+                Err(Incomplete::Failed(failure)) => {
+                    return self.expected_denial(robot, &failure).ok_or(Incomplete::Failed(failure));
+                }
+                Err(incomplete) => return Err(incomplete),
             };
             let exchange_started = completed.exchange.started;
             completed.exchange.started = *started.get_or_insert(exchange_started);
@@ -167,7 +164,7 @@ impl<L: Link> RobotGroup<L> {
             challengers.push(source);
             scheme = answer?;
             completed.auth.scheme = scheme;
-            now = cx.now();
+            let mut now = cx.now();
             record::challenge(cx, &completed, exchange_started, now);
             if scheme == Some(AuthScheme::Kerberos) {
                 // Tickets are rare and the state of their exchange is large, so it is boxed.
@@ -179,6 +176,8 @@ impl<L: Link> RobotGroup<L> {
                     }
                 }
             }
+            // So are further exchanges.
+            outcome = Box::pin(self.exchange_alone(robot, request, &mut held, now, None)).await;
         }
     }
 

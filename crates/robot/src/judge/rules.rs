@@ -17,12 +17,13 @@ const CLOCK_TOLERANCE_S: i64 = 60;
 /// The date of a reply that took longer than this does not show what the server's clock says.
 const SLOW: Nanos = Nanos::from_secs(30);
 
-/// The violations in a reply that does not fail. `problem` is the violation in its content.
+/// The violations in a reply that does not fail, with the class of the transaction and whether the object is cachable. `problem` is the
+/// violation in its content.
 pub(super) fn violations(
     known: &Known<'_>,
     request: &Request,
     completed: &Completed,
-    class: Class,
+    (class, cachable): (Class, bool),
     problem: Option<Violation>,
 ) -> Vec<Violation> {
     let reply = &*completed.reply;
@@ -53,7 +54,7 @@ pub(super) fn violations(
     }
     let second_hand = is_second_hand(request, reply);
     let copy = class == Class::Hit || second_hand && matches!(class, Class::Ims200 | Class::Ims304);
-    if copy && !(reply.may_be_stored && settings.field.catalog.cachable(&request.oid)) {
+    if copy && !(reply.may_be_stored && cachable) {
         let detail = "a stored reply that must not be stored";
         found.push(stored_reply(ErrorKind::UncachableHit, detail, request, reply));
     }
@@ -73,7 +74,7 @@ pub(super) fn violations(
     let catalog = &settings.field.catalog;
     // With a wrong `Date`, nobody knows when the server made the reply.
     let is_dated = !found.iter().any(|violation| violation.kind == ErrorKind::ClockSkew);
-    if is_dated && class == Class::Miss && is_first_hand(request, reply) && catalog.cachable(&request.oid) {
+    if is_dated && class == Class::Miss && is_first_hand(request, reply) && cachable {
         let times_at = |moment| catalog.times(&request.oid, moment);
         found.extend(freshness::changed(settings.field.freshness, reply, times_at));
     }

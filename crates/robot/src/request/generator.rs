@@ -148,9 +148,10 @@ impl RequestGenerator {
         let chosen = universe.choose(field, (world, content), popularity, due, rng);
         let oid = self.oid(field, robot, direct.items().get(world).copied(), chosen);
         let kind = field.kind_for(kind, &oid);
-        let basic = Request::basic(target.server, oid, self.ids.fresh(), due);
+        let mut request = Request::basic(target.server, oid, self.ids.fresh(), due);
         let ChosenObject { repeat, hot, .. } = chosen;
-        let mut request = Request { repeat, repeat_wanted, hot, kind, method, ..basic };
+        (request.repeat, request.repeat_wanted, request.hot) = (repeat, repeat_wanted, hot);
+        (request.kind, request.method) = (kind, method);
         if kind == RequestKind::Range {
             let size = field.catalog.size(&oid);
             let ranges = self.behaviors[profile][content].ranges.draw(rng).map(|rule| rule.draw(size, rng));
