@@ -142,6 +142,7 @@ fn setup(case: &Case, engine: Engine, seconds: f64, reserved: ReservedAddress) -
             authority: origin.to_string(),
             addresses: vec![origin],
             behind: Vec::new(),
+            bad_certificate: None,
             direct: 0,
             tls: false,
         }],

@@ -220,9 +220,13 @@ impl<L: Link> Server<L> {
 
     /// Counts a failed handshake.
     pub(crate) fn count_tls(&self, failure: &TlsFailure) {
-        self.recorder().with(|block| failure.count_alert(&mut block.tls));
+        let expected = self.shows_bad_certificate() && failure.is_refusal();
+        self.recorder().with(|block| {
+            failure.count_alert(&mut block.tls);
+            block.tls.refused_handshakes += u64::from(expected);
+        });
         // Devices also open connections that they then do not use.
-        if failure.kind != FailureKind::Closed {
+        if !expected && failure.kind != FailureKind::Closed {
             self.count_broken(failure.kind.class(), format!("in a TLS handshake: {failure}"));
         }
     }

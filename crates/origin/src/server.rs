@@ -103,6 +103,11 @@ impl<L: Link> Server<L> {
         self.tls.as_ref()
     }
 
+    /// Whether its certificate is bad on purpose.
+    pub(crate) fn shows_bad_certificate(&self) -> bool {
+        self.profile().certificate_fault().is_some()
+    }
+
     pub(crate) fn now(&self) -> Nanos {
         self.origin.link.now()
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use polygraph_link::Nanos;
 use polygraph_multiplex::Http2Settings;
 use polygraph_stats::StatusScope;
-use polygraph_tls::settings::ServerTls;
+use polygraph_tls::settings::{CertificateFault, ServerTls};
 use polygraph_traffic::headers::HeaderRule;
 use polygraph_traffic::{Catalog, ContentKind, Distr, PopModel, Seed, Selector, UniqId};
 use polygraph_wire::auth::access::Access;
@@ -86,6 +86,11 @@ pub struct ServerProfile {
 }
 
 impl ServerProfile {
+    /// What is wrong with the certificates of all these servers on purpose.
+    pub fn certificate_fault(&self) -> Option<CertificateFault> {
+        self.tls.items().first()?.fault
+    }
+
     /// A profile of servers with the content types `contents` that reply at once, over HTTP/1.1, one request per
     /// connection.
     pub fn plain(name: &str, contents: Vec<ContentKind>) -> ServerProfile {

@@ -160,6 +160,7 @@ mod tests {
             authority: String::new(),
             addresses: Vec::new(),
             behind: Vec::new(),
+            bad_certificate: None,
             direct,
             tls: false,
         };

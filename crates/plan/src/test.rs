@@ -172,6 +172,7 @@ impl Test {
             authority: address.to_string(),
             addresses: vec![*address],
             behind: Vec::new(),
+            bad_certificate: None,
             direct: 0,
             tls,
         };
@@ -203,6 +204,43 @@ impl Test {
             let servers = profile.origins.items().iter().filter_map(|&place| self.field.servers.get(place));
             if let Some(plain) = servers.into_iter().find(|server| !server.tls) {
                 return why(&format!("{} has no TLS (`ssl_wraps`, or --device_tls no)", plain.authority));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that robots can know what to expect of servers that show bad certificates on purpose.
+    ///
+    /// # Errors
+    /// If robots meet such a certificate themselves and do not check it, or a device that acts as the servers may choose between
+    /// servers with and without a fault.
+    pub fn check_bad_certificates(&self) -> Result<(), String> {
+        for profile in self.robots.iter().filter(|profile| profile.count > 0) {
+            let visited = profile.origins.items().iter().filter_map(|&place| self.field.servers.get(place));
+            let bad = |server: &&Server| server.bad_certificate.is_some_and(|bad| !bad.is_hidden);
+            if let Some(server) = visited.into_iter().find(bad)
+                && profile.tls.items().iter().any(|settings| !settings.verify)
+            {
+                return Err(format!(
+                    "robots meet the certificate of {}, which has a `certificate_fault`, themselves if there is no device or it opens no \
+                     tunnels, but the robots {} check no certificates, so nothing can be expected: name the authorities that they trust, \
+                     with --trust_ca FILE or `root_certificate` in their `ssl_wraps`",
+                    server.authority, profile.name
+                ));
+            }
+        }
+        if !self.field.servers.iter().any(|server| server.bad_certificate.is_some_and(|bad| bad.is_hidden)) {
+            return Ok(());
+        }
+        let mut known: HashMap<BTreeSet<u8>, &ServerGroup> = HashMap::new();
+        for servers in &self.servers {
+            let first = *known.entry(servers.kinds()).or_insert(servers);
+            if first.farm.certificate_fault() != servers.farm.certificate_fault() {
+                return Err(format!(
+                    "the servers {} and {} have the same contents but not the same `certificate_fault`, so robots cannot know which of them \
+                     the device will ask: give them different contents",
+                    first.farm.name, servers.farm.name
+                ));
             }
         }
         Ok(())
@@ -283,7 +321,9 @@ impl Test {
     /// visible to the proxy. HTTP/3 cannot do without it and becomes HTTP/2, which has the same streams.
     pub fn without_tls(&mut self) {
         self.device_tls = None;
-        Arc::make_mut(&mut self.field).servers.iter_mut().for_each(|server| server.tls = false);
+        Arc::make_mut(&mut self.field).servers.iter_mut().for_each(|server| {
+            (server.tls, server.bad_certificate) = (false, None);
+        });
         for profile in &mut self.robots {
             let profile = Arc::make_mut(profile);
             profile.tls = Selector::default();
@@ -359,6 +399,9 @@ impl Test {
         }
         for server in &mut Arc::make_mut(&mut self.field).servers {
             server.addresses = vec![device];
+            if let Some(bad) = &mut server.bad_certificate {
+                bad.is_hidden = true;
+            }
             server.tls = self.device_tls.unwrap_or(server.tls);
         }
     }

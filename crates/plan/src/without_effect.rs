@@ -74,6 +74,10 @@ fn of_wrap(id: usize, wrap: &SslWrap, workload: &Workload) -> Vec<Diagnostic> {
         let why = "only resumed sessions have early data, and robots resume none";
         add("early_data", why, "leave it out, or set `session_resumption`");
     }
+    if wrap.certificate_fault.is_some() && servers.is_empty() {
+        let help = "leave it out, or set it in an SslWrap of servers";
+        add("certificate_fault", "only servers show bad certificates on purpose", help);
+    }
     let default = SslWrap::default();
     let has_certificates = !wrap.generate_certificates.unwrap_or(wrap.certificates.is_empty());
     for (field, is_set) in [

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use polygraph_stats::error::Nature;
-use polygraph_stats::{ErrorKind, Side, VerificationStats};
+use polygraph_stats::{Block, ErrorKind, Side, VerificationStats};
 use serde_json::{Value, json};
 
 use crate::facts::{ErrorExample, RunFacts, SideFacts};
@@ -31,6 +31,8 @@ pub struct Correctness<'a> {
     pub findings: Vec<CorrectnessFinding<'a>>,
     /// What the robots compared.
     pub verified: VerificationStats,
+    /// Number of bad certificates that were refused, as they must be.
+    pub refused: u64,
 }
 
 /// Collects the findings of a run.
@@ -39,7 +41,9 @@ pub fn of_run(facts: &RunFacts) -> Correctness<'_> {
     findings
         .sort_by_key(|finding| (finding.kind.nature() != Nature::Content, std::cmp::Reverse(finding.count)));
     let total = facts.client.as_ref().and_then(|side| side.total.as_ref());
-    Correctness { findings, verified: total.map(|total| total.block.verified).unwrap_or_default() }
+    let of_total = |block: &Block| (block.verified, block.tls.refusal_count());
+    let (verified, refused) = total.map(|total| of_total(&total.block)).unwrap_or_default();
+    Correctness { findings, verified, refused }
 }
 
 fn of_side(side: &SideFacts) -> Vec<CorrectnessFinding<'_>> {
@@ -60,14 +64,14 @@ impl Correctness<'_> {
     pub fn conclusion(&self) -> String {
         let checked = self.checked();
         if self.findings.is_empty() {
-            return match self.verified.replies {
+            return match self.verified.replies + self.refused {
                 0 => "No correctness error was seen, but no reply was verified either.".to_owned(),
                 _ => format!("No correctness error in {checked}."),
             };
         }
         let wrong: u64 = self.findings.iter().map(|finding| finding.count).sum();
         let mut text = format!("{} correctness error{}", number(Some(wrong as f64), 0), plural(wrong));
-        if self.verified.replies > 0 {
+        if self.verified.replies + self.refused > 0 {
             let _ = write!(text, "; the robots checked {checked}");
         }
         text + "."
@@ -89,7 +93,14 @@ impl Correctness<'_> {
         let of = count(due.max(replies));
         let replies =
             format!("{} verified repl{} of {of}", count(replies), if replies == 1 { "y" } else { "ies" });
-        if details.is_empty() { replies } else { format!("{replies} ({})", details.join(", ")) }
+        let replies =
+            if details.is_empty() { replies } else { format!("{replies} ({})", details.join(", ")) };
+        let refusals = format!("{} refusal{} of bad certificates", count(self.refused), plural(self.refused));
+        match (self.verified.replies, self.refused) {
+            (_, 0) => replies,
+            (0, _) => refusals,
+            _ => format!("{replies} and {refusals}"),
+        }
     }
 
     /// The same for programs.

@@ -70,6 +70,10 @@ impl SideSummary {
         };
         let mut out = row("requests", &requests(block, self.seconds));
         out += &row("errors", &errors(block));
+        let refused = block.tls.refusal_count() + block.tls.refused_handshakes;
+        if refused > 0 {
+            out += &row("certificates", &format!("{refused} bad ones refused, as they must be"));
+        }
         out += &row("response time", &format!("mean {}", ms(block.mean_rptm_us().map(|us| us / 1000.0))));
         if side == Side::Client {
             let percent = |ratio: Option<f64>| number(ratio.map(|ratio| ratio * 100.0), 2);

@@ -99,6 +99,13 @@ pub fn summary_text(facts: &RunFacts, places: &[(&str, &Path)]) -> String {
             });
         let (count, percent) = (fixed("err_cnt", 0), fixed("err_pct", 2));
         row("errors", format!("{count} of {ended} transactions, {percent} %{most}"));
+        let refused = headline.scope.block.tls.refusal_count();
+        if refused > 0 {
+            row(
+                "certificates",
+                format!("{} bad ones refused, as they must be", number(Some(refused as f64), 0)),
+            );
+        }
     }
     if facts.client.is_some() {
         let found = correctness::of_run(facts);

@@ -56,6 +56,8 @@ pub struct Run {
     pub status: u16,
     /// One in this many replies is not verified.
     pub unverified: Option<u64>,
+    /// One in this many good transactions is the refusal of a bad certificate.
+    pub refusals: Option<u64>,
     /// Every m-th transaction has this error.
     pub second_error: Option<(usize, ErrorKind)>,
     /// Servers count this error this many times in each interval.
@@ -124,6 +126,7 @@ impl Default for Run {
             error_from: 0.0,
             status: 503,
             unverified: None,
+            refusals: None,
             second_error: None,
             server_error: None,
             server_error_until: f64::MAX,
@@ -444,7 +447,9 @@ impl Run {
                 first: !x.offered_hit,
                 ..Finished::default()
             };
-            if self.rich {
+            if self.refusals.is_some_and(|every| block.ok_count().is_multiple_of(every)) {
+                block.tls.refusals.at_mut(503).record(us, x.size);
+            } else if self.rich {
                 rich(block, done, at_ns);
             } else {
                 block.finish(&done);
@@ -591,6 +596,9 @@ fn rich(block: &mut Block, done: Finished, at_ns: u64) {
         tls.ready_rptm_us.record(5_000);
         tls.connects.record(800, 39);
         tls.tunneled.record(9_000, 4_000);
+        tls.refused_handshakes += 1;
+        tls.refused_faults.add("expired", 2);
+        tls.accepted_faults.add("self_signed", 1);
         block.conn_setup_us.record(400);
         block.socks.opened_us.record(900);
         block.socks.transactions.record(done.rptm_us, done.size);

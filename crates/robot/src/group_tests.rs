@@ -39,6 +39,7 @@ pub(crate) fn settings(catalog: Catalog, change: impl FnOnce(&mut Profile)) -> S
         authority: format!("10.0.0.{last}:80"),
         addresses: vec![SocketAddr::from(([10, 0, 0, last], 80))],
         behind: Vec::new(),
+        bad_certificate: None,
         direct: 0,
         tls: false,
     };

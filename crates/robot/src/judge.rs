@@ -3,6 +3,7 @@
 //! The functions of this module depend only on the request, the reply and the knowledge of the robots. They do not
 //! count or send anything.
 
+pub mod certificate;
 pub mod freshness;
 pub mod history;
 mod rules;

@@ -41,6 +41,7 @@ fn mixed(rules: Rules, servers: u8, prefers_small: f64) -> Settings {
         authority: format!("10.0.0.{last}:80"),
         addresses: Vec::new(),
         behind: Vec::new(),
+        bad_certificate: None,
         direct: 0,
         tls: false,
     };

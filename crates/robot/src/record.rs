@@ -5,6 +5,7 @@ pub mod popularity;
 
 use polygraph_link::{Capture, Link, Nanos};
 use polygraph_stats::{Block, Class, ErrorKind, Finished, Xact};
+use polygraph_tls::settings::CertificateFault;
 use polygraph_traffic::Oid;
 use polygraph_traffic::ranges::RangeSet;
 
@@ -13,6 +14,7 @@ use crate::context::RobotContext;
 use crate::exchange::reply::ReplyMeta;
 use crate::exchange::{Completed, Exchange};
 use crate::failure::TransactionFailure;
+use crate::judge::certificate::CertificateRefusal;
 use crate::judge::{Verdict, Verifiable, verifiable};
 use crate::request::page::Page;
 use crate::request::{Cause, Request};
@@ -155,6 +157,27 @@ pub fn failure<L: Link>(
         let custom = cx.profile().custom_scope.contains(reply.status);
         cx.recorder.fail(reply.status, (now - started).as_micros(), reply.size(), custom);
     }
+}
+
+/// Counts a transaction that ended at `now` because the bad certificate of the server was refused, as it must be.
+pub fn refusal<L: Link>(
+    cx: RobotContext<'_, L>,
+    request: &Request,
+    fault: CertificateFault,
+    refusal: CertificateRefusal,
+    now: Nanos,
+) {
+    let CertificateRefusal { status, size, started } = refusal;
+    let rptm_us = now.saturating_sub(started.unwrap_or(request.due)).as_micros();
+    cx.recorder.with(|block| {
+        block.tls.refusals.at_mut(status).record(rptm_us, size);
+        block.tls.refused_faults.add(fault.name(), 1);
+    });
+}
+
+/// Counts that content of a server with a bad certificate arrived.
+pub fn acceptance<L: Link>(cx: RobotContext<'_, L>, fault: CertificateFault) {
+    cx.recorder.with(|block| block.tls.accepted_faults.add(fault.name(), 1));
 }
 
 /// Counts a request for an object that may be requested repeatedly.

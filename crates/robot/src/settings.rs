@@ -6,7 +6,7 @@ use std::sync::Arc;
 use polygraph_link::Nanos;
 use polygraph_multiplex::Http2Settings;
 use polygraph_stats::{HttpVersion, StatusScope};
-use polygraph_tls::settings::ClientTls;
+use polygraph_tls::settings::{CertificateFault, ClientTls};
 use polygraph_traffic::headers::HeaderRule;
 use polygraph_traffic::{Behavior, Catalog, ContentKind, Distr, Oid, RequestKind, Seed, Selector, UniqId};
 use serde::{Deserialize, Serialize};
@@ -46,6 +46,17 @@ pub struct Server {
     pub direct: usize,
     /// Whether robots use TLS to it, so that its URLs begin with `https`.
     pub tls: bool,
+    /// If it shows a bad certificate on purpose.
+    pub bad_certificate: Option<BadCertificate>,
+}
+
+/// The bad certificate that a server shows on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BadCertificate {
+    /// What is wrong with it.
+    pub fault: CertificateFault,
+    /// Whether a device acts as the server, so that robots see the certificate of the device instead.
+    pub is_hidden: bool,
 }
 
 impl Server {

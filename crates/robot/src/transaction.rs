@@ -26,6 +26,7 @@ use crate::exchange::reply::{Coding, ReplyMeta};
 use crate::exchange::{AuthSteps, Completed, Exchange, InFlight, exchange};
 use crate::failure::{Incomplete, TransactionFailure};
 use crate::group::RobotGroup;
+use crate::judge::certificate::{self, CertificateOutcome};
 use crate::judge::history::Delivery;
 use crate::judge::{Known, Verdict, is_first_hand, judge};
 use crate::record::{self, Remembered};
@@ -403,6 +404,22 @@ impl<L: Link> RobotGroup<L> {
         let cx = self.context.of(robot);
         let now = outcome.as_ref().map_or_else(|_| cx.now(), |completed| completed.ended);
         cx.recorder.end(request.handle, now);
+        let server = cx.settings.field.servers.get(request.server).filter(|_| request.foreign.is_none());
+        if let Some(bad) = server.and_then(|server| server.bad_certificate) {
+            match certificate::met(bad, &outcome) {
+                CertificateOutcome::Refused(refusal) => {
+                    record::refusal(cx, request, bad.fault, refusal, now);
+                    self.leave_without(robot, request, Coding::Identity);
+                    return Ended { at: now, failed: false };
+                }
+                CertificateOutcome::Accepted(failure) => {
+                    record::acceptance(cx, bad.fault);
+                    self.fail(robot, request, &failure, now);
+                    return Ended { at: now, failed: true };
+                }
+                CertificateOutcome::Neither => {}
+            }
+        }
         let mut completed = match outcome {
             Ok(completed) => completed,
             Err(Incomplete::Failed(failure)) => {
@@ -457,8 +474,14 @@ impl<L: Link> RobotGroup<L> {
     fn fail(&self, robot: usize, request: &Request, failure: &TransactionFailure, now: Nanos) {
         let cx = self.context.of(robot);
         record::failure(cx, request, failure, now);
-        record::rank(cx, &Remembered { rank: self.count_popularity(request), since_transfer_ms: None });
         let coding = failure.reply.as_deref().map_or(Coding::Identity, |reply| reply.coding);
+        self.leave_without(robot, request, coding);
+    }
+
+    /// Updates the history after a transaction that ended without the object.
+    fn leave_without(&self, robot: usize, request: &Request, coding: Coding) {
+        let rank = self.count_popularity(request);
+        record::rank(self.context.of(robot), &Remembered { rank, since_transfer_ms: None });
         self.interrupted(request, coding);
         self.keep_embedded(robot, request, false);
         self.count_session(robot, 0);

@@ -194,6 +194,7 @@ fn settings(recurrence: f64, think: Option<Distr>) -> Settings {
             authority: "10.0.0.1:80".into(),
             addresses: vec![SocketAddr::from(([10, 0, 0, 1], 80))],
             behind: Vec::new(),
+            bad_certificate: None,
             direct: 0,
             tls: false,
         }],

@@ -63,6 +63,7 @@ pub fn client_job(
         return Err(Failure::usage(text));
     }
     test.check_http3().map_err(Failure::usage)?;
+    test.check_bad_certificates().map_err(Failure::usage)?;
     check_local(test)?;
     let open_limit = OpenLimit::of(client.open_connections, layout, with_servers)?;
     Ok(client_job_within(test, settings, client, open_limit, layout, working_set))

@@ -119,11 +119,18 @@ fn routes(test: &Test, check: &PreflightCheck<'_>) -> Result<Vec<ProbeRoute>, Fa
     let servers_use_tls = matches!(check.origins, OriginPlaces::Here(_))
         && test.servers.iter().any(|servers| !servers.farm.tls.is_empty());
     for profile in test.robots.iter().filter(|profile| profile.count > 0) {
-        let Some(server) = profile.origins.items().first().and_then(|&at| test.field.servers.get(at)) else {
+        let visited = || profile.origins.items().iter().filter_map(|&at| test.field.servers.get(at));
+        let Some(server) = visited().find(|server| server.bad_certificate.is_none()).or(visited().next())
+        else {
             continue;
         };
         for mut route in routes_of(profile, server, check)? {
-            route.probe.connects_only |= servers_use_tls;
+            // Nobody has to accept a bad certificate.
+            let is_bad = server.bad_certificate.is_some();
+            if is_bad && route.target == ProbeTarget::Origin {
+                route.probe.tls = None;
+            }
+            route.probe.connects_only |= servers_use_tls || is_bad;
             let key = (route.probe.to, route.probe.authority.clone(), route.probe.user.clone());
             if routes.len() < MAX_PLACES && known.insert(key) {
                 routes.push(route);

@@ -421,9 +421,9 @@ impl Block {
         [xacts, waiting, conns, established, idle, populus]
     }
 
-    /// Number of successful transactions.
+    /// Number of successful transactions: those of all classes, and refusals of bad certificates.
     pub fn ok_count(&self) -> u64 {
-        self.count_of(&Class::ALL)
+        self.count_of(&Class::ALL) + self.tls.refusal_count()
     }
 
     /// Number of transactions that failed.
@@ -496,7 +496,7 @@ impl Block {
 
     /// Mean response time in microseconds over all classes.
     pub fn mean_rptm_us(&self) -> Option<f64> {
-        ratio(self.classes.iter().map(|class| class.rptm_us.sum()).sum(), self.ok_count() as f64)
+        self.rptm_us_summary().mean()
     }
 
     /// Response times of all classes together, from the actual start.

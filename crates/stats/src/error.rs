@@ -176,7 +176,9 @@ impl ErrorKind {
                     | K::TagNameless
                     | K::BadTagUrl
             ),
-            Nature::Access => matches!(self, K::ProxyAuthIgnored | K::OriginAuthIgnored),
+            Nature::Access => {
+                matches!(self, K::ProxyAuthIgnored | K::OriginAuthIgnored | K::BadCertificateAccepted)
+            }
             Nature::Slow | Nature::Names | Nature::Tickets | Nature::Network | Nature::Bench => false,
         }
     }

@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::class::ClassStats;
 use crate::counts::Breakdown;
 use crate::fold::{Fold, fold_fields};
 use crate::histogram::CoarseHistogram;
+use crate::status::ByStatus;
 
 /// Maximum number of different texts in [`TextCounts`]. Texts come from peers.
 const MAX_TEXTS: usize = 16;
@@ -64,6 +66,11 @@ impl TextCounts {
         }
     }
 
+    /// The count of `text`.
+    pub fn get(&self, text: &str) -> u64 {
+        self.iter().find(|(known, _)| *known == text).map_or(0, |(_, n)| n)
+    }
+
     /// The texts with their counts.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
         self.0.iter().map(|(text, n)| (text.as_str(), *n))
@@ -120,9 +127,31 @@ pub struct TlsStats {
     pub connects: Breakdown,
     /// Successful transactions through a tunnel.
     pub tunneled: Breakdown,
+    /// Transactions of robots in which the bad certificate of a server was refused as it must be, by the status of the reply; status
+    /// 0 is a refusal without a reply. They count as successful, but neither their times nor their sizes are among those of
+    /// other transactions.
+    pub refusals: ByStatus,
+    /// These transactions by what is wrong with the certificate.
+    pub refused_faults: TextCounts,
+    /// Failed transactions of robots in which content of a server with a bad certificate arrived, by what is wrong with it.
+    pub accepted_faults: TextCounts,
+    /// Handshakes of servers with a bad certificate that clients broke off, as they must.
+    pub refused_handshakes: u64,
 }
 
 impl TlsStats {
+    /// The refusals of bad certificates together.
+    pub fn all_refusals(&self) -> ClassStats {
+        let mut all = ClassStats::default();
+        self.refusals.iter().for_each(|(_, stats)| all.merge(stats));
+        all
+    }
+
+    /// Number of refusals of bad certificates.
+    pub fn refusal_count(&self) -> u64 {
+        self.refusals.iter().map(|(_, stats)| stats.size.count()).sum()
+    }
+
     /// Number of complete handshakes.
     pub fn handshakes(&self) -> u64 {
         self.full_us.count() + self.resumptions()
@@ -137,7 +166,8 @@ impl TlsStats {
 fold_fields! {
     TlsStats {
         full_us, resumed_us, early_us, offered, early_refused, versions, ciphers, groups, alerts, stapled,
-        staples, issuers, transactions, ready_rptm_us, connects, tunneled
+        staples, issuers, transactions, ready_rptm_us, connects, tunneled, refusals,
+        refused_faults, accepted_faults, refused_handshakes
     }
 }
 

@@ -96,6 +96,8 @@ pub struct Window {
     pub conn_uses: SummaryStats,
     /// Failed transactions.
     pub failed: u64,
+    /// Transactions in which a bad certificate was refused, as it must be.
+    pub refused: u64,
     /// Failed transactions whose access was refused or granted wrongly.
     pub failed_access: u64,
     /// Transactions that failed because of a SOCKS proxy, of TLS, and of a tunnel that was not opened.
@@ -120,7 +122,7 @@ pub struct Window {
 
 fold_fields! {
     Window {
-        classes, offered, auth_steps, custom, authenticated, anonymous, socks, secure, tunneled, connects, pages, conn_ttl_us, conn_uses, failed,
+        classes, offered, auth_steps, custom, authenticated, anonymous, socks, secure, tunneled, connects, pages, conn_ttl_us, conn_uses, failed, refused,
         failed_access, failed_layers, retried, xacts, waiting,
         conns, established, idle, populus, live, loops;
         loop_seconds
@@ -180,6 +182,7 @@ impl Window {
             conn_ttl_us: block.conn_ttl_us.take_summary(),
             conn_uses: block.conn_uses.take_summary(),
             failed: block.failed_count(),
+            refused: block.tls.refusal_count(),
             failed_access: block.errors.sum(access),
             failed_layers,
             retried: block.retried,
@@ -209,6 +212,7 @@ impl Window {
             conn_ttl_us: self.conn_ttl_us.since(&earlier.conn_ttl_us),
             conn_uses: self.conn_uses.since(&earlier.conn_uses),
             failed: self.failed - earlier.failed,
+            refused: self.refused - earlier.refused,
             failed_access: self.failed_access - earlier.failed_access,
             failed_layers: std::array::from_fn(|at| self.failed_layers[at] - earlier.failed_layers[at]),
             retried: self.retried - earlier.retried,
@@ -283,6 +287,6 @@ impl Window {
 
     /// Completed transactions, successful or failed.
     pub fn ended(&self) -> u64 {
-        self.all().size.count + self.failed
+        self.all().size.count + self.failed + self.refused
     }
 }

@@ -82,29 +82,50 @@ impl Authority {
     /// # Errors
     /// If a name cannot be part of a certificate, or the key cannot be read.
     pub fn sign(&self, names: &[String], key: &[u8], validity: Validity) -> Result<Identity, String> {
-        let pair = key_pair(key)?;
-        let mut params = CertificateParams::default();
-        params.distinguished_name = DistinguishedName::new();
-        // A common name has at most 64 characters (RFC 5280, appendix A.1).
-        let common = names.first().filter(|name| name.len() <= 64).map_or("polygraph", String::as_str);
-        params.distinguished_name.push(DnType::CommonName, common);
-        for name in names {
-            params.subject_alt_names.push(match name.parse::<IpAddr>() {
-                Ok(ip) => SanType::IpAddress(ip),
-                Err(_) => SanType::DnsName(name.as_str().try_into().map_err(|_| format!("the name {name}"))?),
-            });
-        }
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages =
-            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-        params.use_authority_key_identifier_extension = false;
-        if validity == Validity::Expired {
-            (params.not_before, params.not_after) = (date_time_ymd(2001, 1, 1), date_time_ymd(2002, 1, 1));
-        }
-        let certificate = params.signed_by(&pair, &self.issuer).map_err(problem)?;
+        let certificate =
+            certificate_for(names, validity)?.signed_by(&key_pair(key)?, &self.issuer).map_err(problem)?;
         let chain = [vec![certificate.der().to_vec()], self.above.clone()].concat();
         Ok(Identity { chain, key: key.to_vec() })
     }
+}
+
+/// Signs a certificate for these names and addresses with its own key (PKCS #8).
+///
+/// # Errors
+/// If a name cannot be part of a certificate, or the key cannot be read.
+pub fn sign_with_own_key(names: &[String], key: &[u8]) -> Result<Identity, String> {
+    let certificate =
+        certificate_for(names, Validity::Always)?.self_signed(&key_pair(key)?).map_err(problem)?;
+    Ok(Identity { chain: vec![certificate.der().to_vec()], key: key.to_vec() })
+}
+
+/// A certificate for these names and addresses, before it is signed.
+fn certificate_for(names: &[String], validity: Validity) -> Result<CertificateParams, String> {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    // A common name has at most 64 characters (RFC 5280, appendix A.1).
+    let common = names.first().filter(|name| name.len() <= 64).map_or("polygraph", String::as_str);
+    params.distinguished_name.push(DnType::CommonName, common);
+    for name in names {
+        params.subject_alt_names.push(match name.parse::<IpAddr>() {
+            Ok(ip) => SanType::IpAddress(ip),
+            Err(_) => SanType::DnsName(name.as_str().try_into().map_err(|_| format!("the name {name}"))?),
+        });
+    }
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages =
+        vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+    params.use_authority_key_identifier_extension = false;
+    match validity {
+        Validity::Always => {}
+        Validity::Expired => {
+            (params.not_before, params.not_after) = (date_time_ymd(2001, 1, 1), date_time_ymd(2002, 1, 1));
+        }
+        Validity::NotYet => {
+            (params.not_before, params.not_after) = (date_time_ymd(2200, 1, 1), date_time_ymd(2201, 1, 1));
+        }
+    }
+    Ok(params)
 }
 
 /// The subject of a certificate with the same encoding, because the issuer of what it signs must equal it byte by byte.

@@ -77,6 +77,11 @@ impl TlsFailure {
         TlsFailure { kind, text: format!("the peer sent the alert {name}"), alert: Some(code) }
     }
 
+    /// Whether the peer broke the handshake off although both sides have enough in common: it may not like the certificate.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self.kind, FailureKind::Refused | FailureKind::Closed)
+    }
+
     /// Counts the alert of the peer, if it sent one.
     pub fn count_alert(&self, stats: &mut TlsStats) {
         if let Some(code) = self.alert {

@@ -8,12 +8,14 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::{CertifiedKey, SigningKey};
 
-use crate::authority::Authority;
+use crate::authority::{Authority, sign_with_own_key};
 use crate::failure::{FailureKind, TlsFailure};
-use crate::settings::{Identity, Validity};
+use crate::settings::{CertificateFault, Identity, Validity};
 
 /// Maximum number of certificates that are kept. Names come from clients.
 const MAX_KEPT: usize = 20_000;
+/// The name in certificates that are for another name than that of the server. No host has it (RFC 6761, section 6.4).
+const WRONG_NAME: &str = "wrong-name.invalid";
 
 fn unusable(problem: impl ToString) -> TlsFailure {
     TlsFailure::new(FailureKind::BadCertificate, problem.to_string())
@@ -43,19 +45,25 @@ pub fn certified(identity: &Identity) -> Result<Arc<CertifiedKey>, TlsFailure> {
 #[derive(Debug)]
 pub struct Mint {
     authority: Authority,
+    fault: Option<CertificateFault>,
     key: Vec<u8>,
     signing_key: Arc<dyn SigningKey>,
     made: Mutex<FxHashMap<String, Arc<CertifiedKey>>>,
 }
 
 impl Mint {
-    /// A mint for this authority and key (PKCS #8).
+    /// A mint for this authority and key (PKCS #8), whose certificates have a fault or none.
     ///
     /// # Errors
-    /// If one of them cannot be read.
-    pub fn new(authority: &Identity, key: &[u8]) -> Result<Mint, TlsFailure> {
+    /// If authority or key cannot be read.
+    pub fn new(
+        authority: &Identity,
+        key: &[u8],
+        fault: Option<CertificateFault>,
+    ) -> Result<Mint, TlsFailure> {
         Ok(Mint {
             authority: Authority::new(authority).map_err(unusable)?,
+            fault,
             signing_key: signing_key(key)?,
             key: key.to_vec(),
             made: Mutex::default(),
@@ -68,7 +76,16 @@ impl Mint {
         if let Some(known) = made.get(name) {
             return Some(Arc::clone(known));
         }
-        let signed = self.authority.sign(&[name.to_owned()], &self.key, Validity::Always).ok()?;
+        let sign = |name: &str, validity| self.authority.sign(&[name.to_owned()], &self.key, validity);
+        let signed = match self.fault {
+            // Nobody knows the authority anyway.
+            None | Some(CertificateFault::UnknownAuthority) => sign(name, Validity::Always),
+            Some(CertificateFault::Expired) => sign(name, Validity::Expired),
+            Some(CertificateFault::NotYetValid) => sign(name, Validity::NotYet),
+            Some(CertificateFault::WrongName) => sign(WRONG_NAME, Validity::Always),
+            Some(CertificateFault::SelfSigned) => sign_with_own_key(&[name.to_owned()], &self.key),
+        };
+        let signed = signed.ok()?;
         let certified = Arc::new(CertifiedKey::new(chain_of(&signed), Arc::clone(&self.signing_key)));
         if made.len() < MAX_KEPT {
             made.insert(name.to_owned(), Arc::clone(&certified));

@@ -118,7 +118,7 @@ impl ServerConfigs {
         let mint = match self.mints.get(&(number, key.clone())) {
             Some(known) => Arc::clone(known),
             None => {
-                let made = Arc::new(Mint::new(authority, key)?);
+                let made = Arc::new(Mint::new(authority, key, settings.fault)?);
                 self.mints.insert((number, key.clone()), Arc::clone(&made));
                 made
             }

@@ -1,5 +1,6 @@
 //! The settings of TLS as data: what a workload says, with certificates and keys as bytes.
 
+use polygraph_stats::ErrorKind;
 use polygraph_traffic::Selector;
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +68,76 @@ pub enum Validity {
     Always,
     /// In the past only, for tests of devices and robots.
     Expired,
+    /// In the far future only.
+    NotYet,
+}
+
+/// What is wrong with the certificates of a server on purpose, to see whether a device refuses them. Everything else about them is
+/// right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum CertificateFault {
+    /// It has expired.
+    Expired,
+    /// It is not valid yet.
+    NotYetValid,
+    /// It is for another name.
+    WrongName,
+    /// An authority signed it that nobody knows.
+    UnknownAuthority,
+    /// Its own key signed it.
+    SelfSigned,
+}
+
+impl CertificateFault {
+    const ALL: [CertificateFault; 5] = [
+        CertificateFault::Expired,
+        CertificateFault::NotYetValid,
+        CertificateFault::WrongName,
+        CertificateFault::UnknownAuthority,
+        CertificateFault::SelfSigned,
+    ];
+
+    /// The name in workloads.
+    pub fn name(self) -> &'static str {
+        match self {
+            CertificateFault::Expired => "expired",
+            CertificateFault::NotYetValid => "not_yet_valid",
+            CertificateFault::WrongName => "wrong_name",
+            CertificateFault::UnknownAuthority => "unknown_authority",
+            CertificateFault::SelfSigned => "self_signed",
+        }
+    }
+
+    /// What to say of the certificate, as the end of a sentence about it.
+    pub fn text(self) -> &'static str {
+        match self {
+            CertificateFault::Expired => "has expired",
+            CertificateFault::NotYetValid => "is not valid yet",
+            CertificateFault::WrongName => "is for another name",
+            CertificateFault::UnknownAuthority => "is of an unknown authority",
+            CertificateFault::SelfSigned => "is self-signed",
+        }
+    }
+
+    /// The fault with this name.
+    ///
+    /// # Errors
+    /// For any other name. The text lists the names.
+    pub fn parse(name: &str) -> Result<CertificateFault, String> {
+        CertificateFault::ALL.into_iter().find(|fault| fault.name() == name).ok_or_else(|| {
+            let names = CertificateFault::ALL.map(CertificateFault::name).join(", ");
+            format!("\"{name}\" is no fault of a certificate; there are {names}")
+        })
+    }
+
+    /// Why a robot that checks certificates refuses the certificate.
+    pub fn refusal(self) -> ErrorKind {
+        match self {
+            CertificateFault::Expired | CertificateFault::NotYetValid => ErrorKind::CertificateDates,
+            CertificateFault::WrongName => ErrorKind::CertificateName,
+            CertificateFault::UnknownAuthority | CertificateFault::SelfSigned => ErrorKind::CertificateIssuer,
+        }
+    }
 }
 
 /// What a side offers or accepts. An agent draws its choice once.
@@ -128,6 +199,8 @@ pub struct ServerTls {
     /// The authority that signs generated certificates. With it, servers make a certificate for each name that clients
     /// ask for.
     pub authority: Option<Identity>,
+    /// What is wrong with generated certificates on purpose. An unknown authority is [`ServerTls::authority`].
+    pub fault: Option<CertificateFault>,
     /// The private keys in PKCS #8 of generated certificates. A server draws its key once.
     pub keys: Selector<Vec<u8>>,
     /// The secret with which servers protect session tickets, so that all processes of the test can resume a session;

@@ -15,7 +15,7 @@ use crate::handshake::TlsPeer;
 use crate::handshake::{Handshake, HandshakeKind};
 use crate::names::Version;
 use crate::server::{ServerConfigs, TlsServer};
-use crate::settings::{ClientTls, Identity, KeyKind, ServerTls, TlsOffer};
+use crate::settings::{CertificateFault, ClientTls, Identity, KeyKind, ServerTls, TlsOffer};
 use crate::{Authority, Validity, make_authority, make_key};
 
 const EPOCH: u64 = 1_795_219_200;
@@ -263,6 +263,31 @@ fn each_bad_certificate_has_its_class() {
     let (mut client, server) = with("other.example.com", Validity::Expired);
     client.verify = false;
     assert_eq!(Bench::new((client, server)).try_once(9, false).echoed, 9);
+}
+
+#[test]
+fn servers_show_the_fault_that_they_are_told_to_show() {
+    use CertificateFault as F;
+    use FailureKind::{NotValidNow, Refused, UnknownAuthority, WrongName};
+    let trusted = authority();
+    for (fault, wanted) in [
+        (F::Expired, NotValidNow),
+        (F::NotYetValid, NotValidNow),
+        (F::WrongName, WrongName),
+        (F::SelfSigned, UnknownAuthority),
+        (F::UnknownAuthority, UnknownAuthority),
+    ] {
+        let (client, server) = settings(&trusted);
+        let signer = if fault == F::UnknownAuthority { authority() } else { trusted.clone() };
+        let server = ServerTls { fault: Some(fault), authority: Some(signer), ..server };
+        let (kind, other, text) = kinds((client.clone(), server.clone()), "www.example.com");
+        assert_eq!((kind, other), (wanted, Refused), "{fault:?}: {text}");
+        assert_eq!(kind.class(), fault.refusal(), "{fault:?}");
+        // Who does not look takes it for a good one.
+        assert_eq!(Bench::new((ClientTls { verify: false, ..client }, server)).try_once(9, false).echoed, 9);
+        assert_eq!(CertificateFault::parse(fault.name()), Ok(fault));
+    }
+    assert!(CertificateFault::parse("revoked").unwrap_err().contains("expired, not_yet_valid, wrong_name"));
 }
 
 #[test]

@@ -105,6 +105,7 @@ pub fn of_options(
             authority: authority.to_owned(),
             addresses,
             behind: Vec::new(),
+            bad_certificate: None,
             direct: 0,
             tls: common.uses_tls(),
         })

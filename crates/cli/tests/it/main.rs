@@ -8,6 +8,7 @@ mod addresses;
 mod aka;
 mod alt_svc;
 mod authentication;
+mod bad_certificates;
 mod bakeoff;
 mod builtin_files;
 mod classic;

@@ -152,6 +152,7 @@ impl Bench {
                 authority: origin.to_string(),
                 addresses: vec![self.elsewhere.unwrap_or(origin)],
                 behind: Vec::new(),
+                bad_certificate: None,
                 direct: 0,
                 tls: false,
             }],

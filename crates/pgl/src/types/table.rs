@@ -395,6 +395,8 @@ macro_rules! record_table {
             certificates: Vec<String>,
             /// Whether certificates are generated; undefined: servers without `certificates` generate them, one for each name that a client asks for. Robots cannot generate them.
             generate_certificates: Option<bool>,
+            /// Server: what is wrong with generated certificates on purpose, to see whether the device refuses them: `expired`, `not_yet_valid`, `wrong_name`, `unknown_authority` or `self_signed`. Robots then expect a refusal. Undefined: nothing.
+            certificate_fault: Option<String>,
             /// Selector of the sizes of generated RSA keys: 2048, 3072 or 4096 bits; sticky.
             rsa_key_sizes: Selector<Size, Tree> = Default::Sizes(&[256]),
             /// Selector of the kinds of generated keys: `RSA` (of a size in `rsa_key_sizes`), `RSA-2048`, `RSA-3072`, `RSA-4096`, `ECDSA-P256` and `Ed25519`; sticky.

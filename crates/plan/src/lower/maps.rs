@@ -7,10 +7,12 @@ use polygraph_addr::{Addr, Host};
 use polygraph_pgl::Workload;
 use polygraph_pgl::types::{AddrMap, HTTP_PORT, VisibleName};
 use polygraph_robot::Server;
+use polygraph_robot::settings::BadCertificate;
+use polygraph_tls::settings::CertificateFault;
 use polygraph_traffic::{ContentKind, Selector};
 
 use super::contents::kind;
-use super::{Lowering, sockets};
+use super::{Lowering, sockets, tls};
 use crate::predict;
 
 /// Host and port as written in workloads.
@@ -70,6 +72,7 @@ impl<'a> VisibleServers<'a> {
         let groups: Option<Vec<usize>> =
             behind.iter().map(|address| self.groups.get(address).copied()).collect();
         let tls = self.tls_of(groups.as_deref().unwrap_or_default(), name, found);
+        let bad_certificate = self.bad_certificate(groups.as_deref().unwrap_or_default(), name, found);
         let direct = match groups {
             Some(groups) if !groups.is_empty() => self.direct(&groups),
             _ => {
@@ -85,7 +88,8 @@ impl<'a> VisibleServers<'a> {
             None => (behind, Vec::new()),
         };
         let position = self.servers.len();
-        self.servers.push(Server { authority: authority(&name.addr), addresses, behind, direct, tls });
+        let authority = authority(&name.addr);
+        self.servers.push(Server { authority, addresses, behind, direct, tls, bad_certificate });
         self.known.insert((key, resolves), position);
         position
     }
@@ -106,6 +110,28 @@ impl<'a> VisibleServers<'a> {
             ));
         }
         count > 0
+    }
+
+    /// The bad certificate that servers of these groups, which are behind a name, show on purpose.
+    fn bad_certificate(
+        &self,
+        groups: &[usize],
+        name: &VisibleName,
+        found: &mut Lowering<'_>,
+    ) -> Option<BadCertificate> {
+        let mut faults: Vec<Option<CertificateFault>> = groups
+            .iter()
+            .map(|group| tls::fault_of(&self.workload.servers[*group].agent, self.workload))
+            .collect();
+        faults.dedup();
+        if faults.len() > 1 {
+            found.wrong(format!(
+                "the servers behind {} must have the same `certificate_fault`, because robots cannot know which of them answers",
+                name.addr
+            ));
+        }
+        let fault = faults.pop()??;
+        Some(BadCertificate { fault, is_hidden: false })
     }
 
     /// The position of the content selector of a name with servers of these groups behind it.

@@ -205,6 +205,12 @@ pub fn lower(
     let page_delay = servers::mean_think(&servers);
     let freshness = servers::told_freshness(&servers, &catalog);
     let (visible, direct) = visible.finish();
+    if !visible.is_empty() && visible.iter().all(|server| server.bad_certificate.is_some()) {
+        found.note(
+            "all servers have a `certificate_fault`, so a device that refuses good certificates, too, goes unnoticed: add a Server \
+             without one",
+        );
+    }
     let field = Field {
         servers: visible,
         direct,

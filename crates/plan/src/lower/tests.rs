@@ -529,6 +529,7 @@ fn settings_that_nothing_reads_are_noted() {
     let sizes = "rsa_key_sizes = [ 3072bit ];";
     let group = "sharing_group = \"g\";";
     let resumption = "session_resumption = 50%;";
+    let fault = "certificate_fault = \"expired\";";
     let files = "certificates = [ \"a.pem\" ];";
     let pipeline = "R.pipeline_depth = const(4.0);";
     let proxy = "Proxy X = { addresses = [ '10.0.0.9:443' ]; ssl_wraps = [ W ]; }; use(X); R.http_proxies = [ '10.0.0.9:443' ];";
@@ -587,6 +588,8 @@ fn settings_that_nothing_reads_are_noted() {
         (files, BOTH, "", ""),
         (resumption, SERVERS, "", "`session_resumption` in the `ssl_wraps` of s has no effect: only robots"),
         (resumption, ROBOTS, "", ""),
+        (fault, ROBOTS, "", "`certificate_fault` in the `ssl_wraps` of r has no effect: only servers"),
+        (fault, BOTH, "", ""),
         (resumption, BOTH, "", ""),
         // Values that are the default say nothing, and neither do settings of unused wraps.
         (

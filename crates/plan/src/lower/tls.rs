@@ -7,7 +7,7 @@ use polygraph_pgl::types::{Agent, Robot, SslWrap};
 use polygraph_stats::HttpVersion;
 use polygraph_tls::names;
 use polygraph_tls::pem::PemFile;
-use polygraph_tls::settings::{ClientTls, Identity, KeyKind, ServerTls, TlsOffer};
+use polygraph_tls::settings::{CertificateFault, ClientTls, Identity, KeyKind, ServerTls, TlsOffer};
 use polygraph_traffic::{Seed, Selector};
 
 use super::{Environment, LowerError, Lowering};
@@ -16,6 +16,8 @@ use super::{Environment, LowerError, Lowering};
 const EARLY_SESSIONS: usize = 10_000;
 /// Maximum number of bytes of early data; requests without a body have far fewer.
 const EARLY_BYTES: u32 = 16 * 1024;
+/// The group whose authority signs certificates of an unknown authority: files of workloads name no such group.
+const UNKNOWN: &str = "unknown";
 /// What makes agents speak HTTP/3.
 const THREE: &str = "\"3\" of `http_versions`";
 
@@ -96,6 +98,13 @@ pub fn of_server(
         (Arc::new(settings), prob)
     };
     let tls = Selector::weighted(wraps(agent, workload).map(server).collect::<Vec<_>>());
+    let mut faults = tls.items().iter().map(|settings| settings.fault);
+    if faults.next().is_some_and(|first| faults.any(|other| other != first)) {
+        found.wrong(
+            "the `ssl_wraps` of a Server must have the same `certificate_fault`, because robots cannot know which of them a server \
+             draws: use another Server for each fault",
+        );
+    }
     if super::versions(agent).items().contains(&HttpVersion::Http3) {
         check_http3(
             tls.items().iter().map(|settings| &settings.offer),
@@ -143,6 +152,12 @@ fn server(wrap: &SslWrap, seed: Seed, found: &mut Lowering<'_>) -> ServerTls {
     if !generates && wrap.certificates.is_empty() {
         found.wrong("a Server with TLS needs `certificates`, or generates them");
     }
+    let fault = fault(wrap, found);
+    if !generates && fault.is_some() {
+        found.wrong(
+            "`certificate_fault` is about certificates that servers generate: leave it out, or leave out `certificates`",
+        );
+    }
     let client_roots = match wrap.verify_peer_certificate {
         Some(true) => root.as_ref().map(|root| root.certificates.clone()).unwrap_or_default(),
         _ => Vec::new(),
@@ -161,6 +176,7 @@ fn server(wrap: &SslWrap, seed: Seed, found: &mut Lowering<'_>) -> ServerTls {
         offer: offer(wrap, found),
         identities,
         authority,
+        fault,
         keys,
         ticket_secret: (wrap.session_cache.is_none() && !wrap.early_data).then(|| ticket_secret(seed)),
         cache,
@@ -178,6 +194,20 @@ fn ticket_secret(seed: Seed) -> [u8; 32] {
     secret
 }
 
+/// What is wrong with the certificates of a kind of servers on purpose.
+pub fn fault_of(agent: &Agent, workload: &Workload) -> Option<CertificateFault> {
+    let (wrap, _) = wraps(agent, workload).next()?;
+    CertificateFault::parse(wrap.certificate_fault.as_deref()?).ok()
+}
+
+/// What is wrong with the certificates of a server on purpose.
+fn fault(wrap: &SslWrap, found: &mut Lowering<'_>) -> Option<CertificateFault> {
+    let name = wrap.certificate_fault.as_deref()?;
+    CertificateFault::parse(name)
+        .map_err(|text| found.wrong(format!("`certificate_fault` of an SslWrap: {text}")))
+        .ok()
+}
+
 /// The authority and the keys of generated certificates; none if no server runs here.
 fn generated(
     wrap: &SslWrap,
@@ -191,6 +221,9 @@ fn generated(
     let group = wrap.sharing_group.as_deref();
     let given = root.filter(|root| !root.keys.is_empty());
     let authority = match given {
+        _ if wrap.certificate_fault.as_deref() == Some(CertificateFault::UnknownAuthority.name()) => {
+            Some(found.environment.authority(Some(UNKNOWN)))
+        }
         Some(root) => Some(root.identity()),
         None if wrap.root_certificate.is_some() => Some(Err(
             "a Server signs generated certificates with the `root_certificate`, so the file must also contain its private key"

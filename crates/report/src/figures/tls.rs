@@ -1,6 +1,7 @@
 //! Figures of TLS connections and of tunnels through proxies.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use polygraph_stats::tls::{CodeCounts, TlsStats};
 use polygraph_tls::names::{Version, alert_name, cipher_name, group_name};
@@ -102,7 +103,37 @@ pub(super) fn tls(t: &mut FigureTable) {
         "alerts that peers sent during TLS handshakes",
         count(|tls| tls.alerts.sum()),
     );
+    t.add_class_stats(
+        "ssl.refusal",
+        "transactions in which the bad certificate of a server was refused, as it must be; they count as successful, but are in no other \
+         times and sizes",
+        |s| s.block.tls.all_refusals(),
+    );
+    t.add_count(
+        "ssl.refusal.handshakes.count",
+        "TLS handshakes of servers with a bad certificate that clients broke off, as they must",
+        count(|tls| tls.refused_handshakes),
+    );
     const COLUMNS: &[&str] = &["name", "count", "percent"];
+    t.add_list(
+        "ssl.fault.tbl",
+        "faults of bad certificates: how many transactions ended with a refusal, and in how many content arrived all the same",
+        &["name", "refused", "accepted"],
+        |s| {
+            let (refused, accepted) = (&s.block.tls.refused_faults, &s.block.tls.accepted_faults);
+            let names: BTreeSet<&str> = refused.iter().chain(accepted.iter()).map(|(name, _)| name).collect();
+            let row = |name: &str| vec![name.to_owned(), refused.get(name).to_string(), accepted.get(name).to_string()];
+            names.into_iter().map(row).collect()
+        },
+    );
+    t.add_list("ssl.refusal.tbl", "refusals of bad certificates, by the status of the reply", COLUMNS, |s| {
+        let name = |status| match status {
+            0 => "no reply".to_owned(),
+            status => format!("status {status}"),
+        };
+        let refusals = s.block.tls.refusals.iter();
+        rows(refusals.map(|(status, stats)| (name(status), stats.size.count())))
+    });
     t.add_list("ssl.version.tbl", "versions of TLS", COLUMNS, |s| named(&s.block.tls.versions, version_name));
     t.add_list("ssl.cipher.tbl", "cipher suites", COLUMNS, |s| named(&s.block.tls.ciphers, cipher_name));
     t.add_list("ssl.group.tbl", "groups of key exchanges", COLUMNS, |s| {

@@ -440,10 +440,21 @@ pub fn tls(view: &View<'_>) -> Option<Table> {
         ("the same without it", "ssl.ready_rptm", tls.ready_rptm_us.count()),
         ("tunnels (CONNECT)", "connect.rptm", tls.connects.rptm_us.count()),
         ("transactions through tunnels", "tunneled.rptm", tls.tunneled.rptm_us.count()),
+        ("refusals of bad certificates", "ssl.refusal.rptm", tls.refusal_count()),
     ] {
         if count > 0 {
             rows.push(row(text, [number(Some(count as f64), 0), times(name)]));
         }
+    }
+    for (what, faults) in [("refused", &tls.refused_faults), ("accepted", &tls.accepted_faults)] {
+        for (fault, n) in faults.iter() {
+            let count = number(Some(n as f64), 0);
+            rows.push(row(&format!("bad certificates {what}: {fault}"), [count, String::new()]));
+        }
+    }
+    if tls.refused_handshakes > 0 {
+        let count = number(Some(tls.refused_handshakes as f64), 0);
+        rows.push(row("handshakes broken off because of a bad certificate", [count, String::new()]));
     }
     let codes = [
         (&tls.versions, version_name as fn(u16) -> Option<&'static str>),

@@ -85,7 +85,8 @@ impl<'a> View<'a> {
         let (client, server) = (&self.scope.block, &self.servers.as_ref()?.block);
         let share = |got: f64, given: f64| (got > 0.0).then(|| 100.0 * (got - given) / got);
         let saved = &server.validations.useless.size;
-        let (got, given) = (client.ok_count() as f64, server.ok_count() as f64);
+        let got = (client.ok_count() - client.tls.refusal_count()) as f64;
+        let given = server.ok_count() as f64;
         let (got_bytes, given_bytes) = (client.ok_bytes(), server.ok_bytes());
         Some(TwoSided {
             hits: [share(got, given), share(got_bytes, given_bytes)],

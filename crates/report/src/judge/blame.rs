@@ -141,6 +141,7 @@ pub(super) fn deed(scope: &Scope) -> &'static str {
         (_, Nature::Slow) if nothing_came => "did not answer",
         (_, Nature::Slow) => OVERLOADED,
         (K::NoReply | K::Reset, _) => "dropped connections",
+        (K::BadCertificateAccepted, _) => ACCEPTED_CERTIFICATES,
         (K::BadStatus, _) | (_, Nature::Access) => "answered with errors",
         (K::UnmarkedRedirect, _) => "redirected robots elsewhere",
         (_, Nature::Content) => WRONG_CONTENT,
@@ -152,6 +153,8 @@ pub(super) fn deed(scope: &Scope) -> &'static str {
 pub(super) use crate::verdict::OVERLOADED;
 /// What a device did that delivered bodies other than those of the servers.
 pub(super) const WRONG_CONTENT: &str = "delivered wrong content";
+/// What a device did that passed on content of servers with bad certificates.
+pub(super) const ACCEPTED_CERTIFICATES: &str = "accepted bad certificates";
 /// What a device did that answered with copies that it must not use.
 pub(super) const BROKE_CACHING: &str = "broke the rules of caching";
 /// What a device did that left requests without an answer.

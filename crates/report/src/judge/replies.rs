@@ -118,6 +118,23 @@ pub(super) fn content(facts: &RunFacts, found: &mut Findings) {
     }
 }
 
+/// Content of servers with a bad certificate: one such reply is too many, in any phase.
+pub(super) fn certificates(facts: &RunFacts, found: &mut Findings) {
+    let Some(total) = facts.client.as_ref().and_then(|side| side.total.as_ref()) else { return };
+    let count = total.block.errors[ErrorKind::BadCertificateAccepted];
+    if count == 0 {
+        return;
+    }
+    let faults = total.block.tls.accepted_faults.iter();
+    let faults: Vec<String> = faults.map(|(fault, n)| format!("{fault} ({n})")).collect();
+    let text = format!(
+        "content of servers with a bad certificate arrived {}: {}",
+        text::times(count),
+        faults.join(", ")
+    );
+    found.failed_as("certificates", blame::ACCEPTED_CERTIFICATES, text);
+}
+
 /// What the servers know about `expired` copies that robots found to have expired. A device that keeps the old `Expires` of a copy
 /// that it has validated breaks the rules, too, but it delivers nothing stale.
 fn validated(facts: &RunFacts, expired: u64) -> String {
@@ -146,6 +163,7 @@ pub(super) fn correctness(facts: &RunFacts, found: &mut Findings) {
         let ours_only = scope.block.foreign_count() == 0;
         let wrong = |kind: ErrorKind| match kind {
             ErrorKind::BadLocation => ours_only,
+            ErrorKind::BadCertificateAccepted => false,
             _ => kind.concerns_correctness() && kind.nature() != Nature::Content,
         };
         for (kind, count) in scope.block.errors.iter().filter(|(kind, _)| wrong(*kind)) {

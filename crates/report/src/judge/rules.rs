@@ -137,6 +137,14 @@ fn table() -> Vec<Rule> {
         replies::content,
     );
     add(
+        "certificates",
+        "content arrived of a server that shows a bad certificate on purpose (`certificate_fault`, `c256`); a single such reply in the \
+         whole run suffices"
+            .into(),
+        Failed,
+        replies::certificates,
+    );
+    add(
         contents::CONTENTS,
         format!(
             "more than {} of the replies in the whole run carry the mark of a server with another seed, other \

@@ -15,9 +15,10 @@ pub(super) fn verified(facts: &RunFacts, found: &mut Findings) {
     let Some(client) = &facts.client else { return };
     let all = Scope::sequential(client.phases.iter().filter_map(|phase| phase.evidence()));
     if let Some(block) = all.as_ref().map(|scope| &scope.block) {
-        let own = ours(block);
+        // That certificates were refused is verified, and these transactions have no content.
+        let refused = block.tls.refusal_count();
+        let (own, good) = (ours(block), block.ok_count() - refused);
         let seen = block.verified.replies + block.verified.marked;
-        let good = block.ok_count();
         if own == 0 && good > 0 {
             let text =
                 format!("none of {good} replies was verified: robots requested no objects of the servers");
@@ -62,9 +63,9 @@ pub(super) fn verified(facts: &RunFacts, found: &mut Findings) {
     }
 }
 
-/// Good transactions with objects of our servers.
+/// Good transactions with objects of our servers that must arrive.
 fn ours(block: &Block) -> u64 {
-    block.ok_count().saturating_sub(block.foreign_count())
+    block.ok_count().saturating_sub(block.foreign_count() + block.tls.refusal_count())
 }
 
 /// If the user lets robots accept foreign messages, the test did not test the device. Otherwise the device is to blame.

@@ -352,6 +352,8 @@ catalogue! {
         "`Expires`, or `max-age` of `Cache-Control`, of a reply that the server made for the request are not those of the life cycle of the object: the device changed them, so caches keep the copy for another time. If that is wanted, as in front of a site of one's own, hits gained so are no merit of the cache."
     "c" 255 TicketKey "ticket_key" Server Noted Bench "Kerberos: no key for a ticket in the keytab"
         "The `keytab` of the Server lacks the key that the ticket names (service, version and type are in the examples). Make the keytab anew after every change of the key: `ktadd` itself changes it."
+    "c" 256 BadCertificateAccepted "bad_certificate_accepted" Client Fails Access "content of a server with a bad certificate"
+        "The server shows a bad certificate on purpose (`certificate_fault`), and its content arrived all the same: the device does not check the certificates of servers, so its users see the pages of a server that may be anybody."
     "s" 0 System "system" Both Fails Bench "other operating system error"
         "The examples name the error."
     "s" 24 NoDescriptor "no_descriptor" Both Fails Bench "too many open files"

@@ -44,7 +44,7 @@ impl Window {
 
     fn single(&self, path: &str) -> Option<Option<f64>> {
         let seconds = Some(self.seconds()).filter(|seconds| *seconds > 0.0);
-        let ok = self.all().size.count;
+        let ok = self.all().size.count + self.refused;
         Some(match path {
             "duration" => Some(self.seconds()),
             "baseline.req.rate" => seconds.map(|seconds| self.xacts.entered as f64 / seconds),

@@ -3,6 +3,7 @@
 //! `docs/verdict.md` has the table.
 
 mod bench;
+mod certificates;
 mod clocks;
 mod control_group;
 mod device;
@@ -253,6 +254,7 @@ fn rows() -> Vec<Row> {
         streams::resets(),
         bench::names(),
         tickets::tickets(),
+        certificates::faults(),
     ];
     all.into_iter().flatten().collect()
 }

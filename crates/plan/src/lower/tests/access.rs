@@ -65,6 +65,54 @@ fn tls_is_adopted() {
 }
 
 #[test]
+fn robots_know_which_certificates_are_bad_and_who_can_notice() {
+    use polygraph_robot::settings::BadCertificate;
+    use polygraph_tls::settings::CertificateFault;
+    let bad = "SslWrap B = { certificate_fault = \"expired\"; }; SslWrap W; S.ssl_wraps = [ B ]; R.ssl_wraps = [ W ];";
+    let test = adopted(bad);
+    let shown = |test: &Test| test.field.servers[0].bad_certificate;
+    let fault = CertificateFault::Expired;
+    assert_eq!(shown(&test), Some(BadCertificate { fault, is_hidden: false }));
+    assert_eq!(test.servers[0].farm.certificate_fault(), Some(fault));
+    assert!(test.notes.iter().any(|note| note.contains("add a Server without one")), "{:?}", test.notes);
+    // Robots that check no certificates notice nothing, unless a device acts as the server.
+    let why = |test: &Test| test.check_bad_certificates().err().unwrap_or_default();
+    assert!(why(&test).contains("the robots r check no certificates"), "{}", why(&test));
+    let mut through = test.clone();
+    through.through_proxies(&["10.0.0.9:80".parse().unwrap()]);
+    assert!(why(&through).contains("--trust_ca"), "{}", why(&through));
+    let mut through = test.clone();
+    through.through_surrogate("10.0.0.9:80".parse().unwrap());
+    assert_eq!(
+        (shown(&through), why(&through)),
+        (Some(BadCertificate { fault, is_hidden: true }), String::new())
+    );
+    let checked = bad.replace("SslWrap W;", "SslWrap W = { root_certificate = \"root.pem\"; };");
+    assert_eq!(why(&adopted(&checked)), "");
+    // Simulations have no TLS.
+    let mut simulated = test;
+    simulated.without_tls();
+    assert_eq!(shown(&simulated), None);
+    // A device that acts as the servers chooses among those with the same contents.
+    let other = |contents: &str| {
+        let more = format!(
+            "{bad} Content D = {{ kind = \"d\"; size = const(1KB); }}; Server T = {{ kind = \"t\"; contents = [ {contents} ];
+             addresses = [ '10.0.1.9:80' ]; ssl_wraps = [ W ]; }}; use(T); R.origins = [ S.addresses, T.addresses ];"
+        );
+        let mut test = adopted(&more);
+        assert!(test.notes.is_empty(), "{:?}", test.notes);
+        test.through_surrogate("10.0.0.9:80".parse().unwrap());
+        why(&test)
+    };
+    assert!(
+        other("C").contains("have the same contents but not the same `certificate_fault`"),
+        "{}",
+        other("C")
+    );
+    assert_eq!(other("D"), "");
+}
+
+#[test]
 fn only_those_who_run_servers_need_their_keys() {
     let more = "SslWrap W = { root_certificate = \"root.pem\"; }; S.ssl_wraps = [ W ]; R.ssl_wraps = [ W ];";
     let client = Fake { runs_servers: false };
@@ -105,6 +153,24 @@ fn contradictory_tls_is_refused() {
         (
             "SslWrap W = { early_data = yes; session_cache = 0; }; S.ssl_wraps = [ W ]; R.ssl_wraps = [ W ];",
             "`session_cache`",
+        ),
+        (
+            "SslWrap W = { certificate_fault = \"revoked\"; }; S.ssl_wraps = [ W ]; R.ssl_wraps = [ W ];",
+            "\"revoked\" is no fault of a certificate",
+        ),
+        (
+            "SslWrap W = { certificate_fault = \"expired\"; certificates = [ \"a.pem\" ]; }; S.ssl_wraps = [ W ]; R.ssl_wraps = [ W ];",
+            "leave out `certificates`",
+        ),
+        (
+            "SslWrap W = { certificate_fault = \"expired\"; }; SslWrap V; S.ssl_wraps = [ V, W ]; R.ssl_wraps = [ V ];",
+            "use another Server for each fault",
+        ),
+        (
+            "SslWrap W = { certificate_fault = \"expired\"; }; SslWrap V; S.ssl_wraps = [ V ]; R.ssl_wraps = [ V ];
+             Server T = { contents = [ C ]; addresses = [ '10.0.1.9:80' ]; ssl_wraps = [ W ]; };
+             AddrMap M = { names = [ 'a.test:80' ]; addresses = [ S.addresses, T.addresses ]; }; use(T, M); R.origins = M.names;",
+            "the servers behind a.test:80 must have the same `certificate_fault`",
         ),
     ];
     for (more, words) in cases {

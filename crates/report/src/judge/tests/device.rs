@@ -63,6 +63,20 @@ fn wrong_content_is_not_allowed_at_all() {
 }
 
 #[test]
+fn one_bad_certificate_that_was_accepted_is_enough() {
+    let run = Run { error: Some((2500, ErrorKind::BadCertificateAccepted)), ..Run::default() };
+    check_logs(&[run.client(), Run::default().server()], VerdictOutcome::Failed, &["certificates"]);
+}
+
+#[test]
+fn refusals_of_bad_certificates_are_verified() {
+    let refusing = |share| Run { refusals: Some(share), verify: false, ..Run::default() };
+    // Nothing but refusals, and refusals besides content that nobody verified.
+    assert_eq!(verdict(&refusing(1).logs()).0, "VALID");
+    assert_eq!(verdict(&refusing(2).logs()).1, "unverified");
+}
+
+#[test]
 fn hits_that_were_not_offered_are_only_a_warning() {
     let run = Run { error: Some((100, ErrorKind::FalseHit)), ..Run::default() };
     check(&run, VerdictOutcome::Valid, &["(correctness)"]);
@@ -131,6 +145,7 @@ fn the_headline_tells_what_the_device_did() {
         (ErrorKind::Timeout, "the device did not sustain the load"),
         (ErrorKind::ConnectFailed, "the device refused connections"),
         (ErrorKind::WrongObject, "the device delivered wrong content"),
+        (ErrorKind::BadCertificateAccepted, "the device accepted bad certificates"),
         (ErrorKind::Stale, "the device broke the rules of caching"),
     ] {
         let run = Run { error: Some((10, kind)), ..Run::default() };

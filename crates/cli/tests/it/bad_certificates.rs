@@ -1,0 +1,119 @@
+//! Servers that show bad certificates on purpose: devices and robots that refuse them, and those that do not.
+
+use std::collections::HashMap;
+
+use crate::sandbox::{Done, Sandbox, free_port};
+
+/// A workload with a server for each of these faults, and one without if `with_good`. The servers are ports of `localhost`, because Squid
+/// takes an address in a tunnel for a name. Robots trust the authority in `certs` if they `check`.
+pub fn workload(faults: &[&str], with_good: bool, check: bool) -> String {
+    let root = if check { "root_certificate = \"certs/ca.crt\";" } else { "" };
+    let mut wraps = format!(
+        "SslWrap Robots = {{ {root} }};
+         SslWrap Wrap = {{ root_certificate = \"certs/ca.pem\"; key_types = [ \"ECDSA-P256\" ]; }};\n"
+    );
+    let content =
+        |name: &str| format!("Content {name} = {{ kind = \"{name}\"; size = exp(4KB); cachable = 0%; }};\n");
+    let mut text = content("B");
+    let mut names = Vec::new();
+    let mut server = |name: &str, content: &str, wrap: &str| {
+        let port = free_port();
+        names.push(format!("Map{name}.names"));
+        text += &format!(
+            "Server {name} = {{ kind = \"{name}\"; contents = [ {content} ]; direct_access = contents; addresses = [ '127.0.0.1:{port}' ];
+                 pconn_use_lmt = const(5); ssl_wraps = [ {wrap} ]; }};
+             AddrMap Map{name} = {{ names = [ 'localhost:{port}' ]; addresses = {name}.addresses; }};
+             use({name}, Map{name});\n"
+        );
+    };
+    if with_good {
+        wraps += &content("C");
+        server("Good", "C", "Wrap");
+    }
+    for (number, fault) in faults.iter().enumerate() {
+        let wrap = format!("Wrap{number}");
+        server(&format!("Bad{number}"), "B", &wrap);
+        wraps += &format!("SslWrap {wrap} = Wrap; {wrap}.certificate_fault = \"{fault}\";\n");
+    }
+    wraps
+        + &text
+        + &format!(
+        "Robot R = {{ origins = [ {} ]; addresses = [ '127.0.0.1' ** 5 ]; req_rate = 20/sec; recurrence = 50%;
+             pop_model.pop_distr = popUnif(); pconn_use_lmt = const(5); ssl_wraps = [ Robots ]; }};
+         Phase run = {{ name = \"run\"; goal.duration = 4sec; primary = true; }};
+         schedule(run);
+         use(R);\n",
+        names.join(", ")
+    )
+}
+
+/// Makes an authority and a certificate for `localhost` in `certs`.
+pub fn make_certificates(sandbox: &Sandbox) {
+    let made = sandbox.polygraph("certs --key_type ECDSA-P256 --name localhost");
+    assert_eq!(made.code(), Some(0), "{made:?}");
+}
+
+/// Runs a workload, whose verdict is not yet known.
+pub fn start(sandbox: &Sandbox, text: &str, words: &str) -> Done {
+    make_certificates(sandbox);
+    sandbox.write("bad.pg", text);
+    sandbox.polygraph(&format!("run --config bad.pg --predict no --loops 1 {words}"))
+}
+
+/// All faults.
+pub const FAULTS: [&str; 5] = ["expired", "not_yet_valid", "wrong_name", "unknown_authority", "self_signed"];
+
+fn run(text: &str, words: &str) -> (Sandbox, Done, [HashMap<String, f64>; 2]) {
+    let sandbox = Sandbox::new();
+    let done = start(&sandbox, text, words);
+    assert_ne!(done.code(), Some(2), "{done:?}");
+    let of = |side: &str| sandbox.lx("", sandbox.result().join(format!("{side}.log"))).0;
+    let figures = [of("client"), of("server")];
+    (sandbox, done, figures)
+}
+
+#[test]
+fn squid_refuses_what_it_is_told_to_check() {
+    let device = "--device squid-bump --device_opt ca=certs/ca.pem --trust_ca certs/ca.crt";
+    let text = workload(&FAULTS, true, false);
+    let (_, done, [client, server]) =
+        run(&text, &format!("{device} --device_opt origin_ca=certs/ca.crt --verb_lvl 2"));
+    let refused = client["ssl.refusal.rptm.count"];
+    assert_eq!(client["errors.count"], 0.0, "{done:?}");
+    // Five of six servers have a bad certificate.
+    assert!(refused > 150.0 && refused < client["ok_xact.count"], "{refused}: {done:?}");
+    assert_eq!(client["baseline.rptm.count"] + refused, client["ok_xact.count"], "{done:?}");
+    assert!(client["verified.count"] > 10.0, "{done:?}");
+    assert!(server["ssl.refusal.handshakes.count"] > 10.0, "{server:?}");
+    assert_eq!(server["errors.tls_refused.count"], 0.0, "{server:?}");
+    assert!(done.out.contains("bad ones refused"), "{done:?}");
+    let (_, done, [client, _]) = run(&text, &format!("{device} --verb_lvl 2"));
+    assert_eq!((done.code(), client["ssl.refusal.rptm.count"]), (Some(1), 0.0), "{done:?}");
+    assert!(client["errors.bad_certificate_accepted.count"] > 150.0, "{done:?}");
+    for fault in FAULTS {
+        assert!(done.out.contains(&format!("{fault} (")), "{fault}: {done:?}");
+    }
+}
+
+#[test]
+fn robots_without_a_device_in_between_refuse_the_certificates_themselves() {
+    let (_, done, [client, server]) = run(&workload(&FAULTS, true, true), "--no_proxy");
+    assert_eq!(client["errors.count"], 0.0, "{done:?}");
+    let refused = client["ssl.refusal.rptm.count"];
+    assert!(refused > 150.0 && client["verified.count"] > 10.0, "{refused}: {done:?}");
+    assert_eq!(server["ssl.refusal.handshakes.count"], refused, "{done:?}");
+    assert_eq!(server["errors.count"], 0.0, "{done:?}");
+}
+
+#[test]
+fn what_nobody_could_notice_is_refused_at_the_start() {
+    let sandbox = Sandbox::new();
+    let done = start(&sandbox, &workload(&["expired"], true, false), "--no_proxy");
+    assert_eq!(done.code(), Some(2), "{done:?}");
+    assert!(format!("{done:?}").contains("the robots Robot check no certificates"), "{done:?}");
+    // The device may ask either of two servers with the same contents.
+    let same = workload(&["expired"], true, true).replace("contents = [ B ]", "contents = [ C ]");
+    let done = start(&sandbox, &same, "--device nginx --device_opt origin_tls=yes --device_tls no");
+    assert_eq!(done.code(), Some(2), "{done:?}");
+    assert!(format!("{done:?}").contains("give them different contents"), "{done:?}");
+}
