@@ -318,6 +318,8 @@ fn one_of_three_servers_may_be_killed() {
     let done = run.finish();
     is_over(&done);
     assert!(!done.out.contains("LOST"), "{done:?}");
+    // The logs come at once, from the servers that are left.
+    assert!(!format!("{done:?}").contains("is asked for again"), "{done:?}");
     bench.check_logs();
 }
 

@@ -4,11 +4,16 @@ use std::path::Path;
 use std::time::Duration;
 
 use async_nats::connection::State;
-use async_nats::jetstream::object_store::Config;
+use async_nats::jetstream::message::StreamMessage;
+use async_nats::jetstream::object_store::{Config, ObjectInfo};
+use async_nats::jetstream::stream::Stream;
 use async_nats::jetstream::{self, object_store::ObjectStore};
 use async_nats::{Client, ConnectOptions, StatusCode, Subscriber};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE;
+use sha2::{Digest as _, Sha256};
 use tokio::fs::File;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 
 use super::{BusMessage, BusOptions};
 use crate::error::{FleetError, Result};
@@ -17,8 +22,12 @@ use crate::error::{FleetError, Result};
 const STORE_PATIENCE: Duration = Duration::from_secs(8);
 /// Files of a run that nobody removes are kept by the server for so long.
 const KEPT: Duration = Duration::from_secs(24 * 3600);
-/// How much of a file is copied at a time.
-const PIECE: usize = 128 << 10;
+/// How long a server may take to answer with a part of a file, before another server is asked.
+const PART_PATIENCE: Duration = Duration::from_secs(2);
+/// How often a part of a file is asked for.
+const PART_ATTEMPTS: usize = 5;
+/// The pause between two questions for a part of a file that was refused at once.
+const PART_PAUSE: Duration = Duration::from_millis(200);
 /// The longest pause between attempts to connect again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
@@ -119,6 +128,11 @@ impl NatsBus {
     /// # Errors
     /// If the server refuses that.
     pub async fn make_bucket(&self, bucket: &str) -> Result<()> {
+        let store = self.store();
+        // To make one needs the leader of the cluster, which may just have been lost.
+        if store.get_object_store(bucket).await.is_ok() {
+            return Ok(());
+        }
         let servers = self.client.try_server_info().map_or(0, |info| info.connect_urls.len());
         let config = |num_replicas| Config {
             bucket: bucket.to_owned(),
@@ -126,7 +140,6 @@ impl NatsBus {
             num_replicas,
             ..Config::default()
         };
-        let store = self.store();
         if servers >= 3 && store.create_object_store(config(3)).await.is_ok() {
             return Ok(());
         }
@@ -166,24 +179,39 @@ impl NatsBus {
 
     /// Fetches a file, and returns its size in bytes. Its digest is checked.
     ///
+    /// Each part is a question of its own, which any server with a copy of the bucket can answer. The reader of the library needs a
+    /// consumer instead. A cluster places this on one server, for minutes perhaps on a server that has just been lost, and then nobody
+    /// answers.
+    ///
     /// # Errors
-    /// If the file is not there, or cannot be written.
+    /// If the file is not there, is damaged, or cannot be written.
     pub async fn get_file(&self, bucket: &str, object: &str, path: &Path) -> Result<u64> {
-        let bucket = self.bucket(bucket).await?;
-        let mut source = bucket.get(object).await.map_err(|error| nats(causes(&error)))?;
+        let mut store = self.store();
+        store.set_timeout(PART_PATIENCE);
+        let stream =
+            store.get_stream_no_info(format!("OBJ_{bucket}")).await.map_err(|error| nats(causes(&error)))?;
+        let about =
+            part(&stream, &format!("$O.{bucket}.M.{}", URL_SAFE.encode(object)), PartChoice::Last).await?;
+        let info: ObjectInfo = serde_json::from_slice(&about.payload).map_err(nats)?;
+        if info.deleted {
+            return Err(FleetError::Nats(format!("{object} was removed from the store")));
+        }
+        let subject = format!("$O.{bucket}.C.{}", info.nuid);
         let mut file = File::create(path).await.map_err(FleetError::file(path))?;
-        let (mut piece, mut copied) = (vec![0; PIECE], 0);
-        loop {
-            // A server that stores the file may be gone; another one may have it.
-            let read = source.read(&mut piece).await.map_err(|error| nats(causes(&error)))?;
-            if read == 0 {
-                break;
-            }
-            file.write_all(&piece[..read]).await.map_err(FleetError::file(path))?;
-            copied += read as u64;
+        let (mut digest, mut copied, mut next) = (Sha256::new(), 0, 1);
+        for _ in 0..info.chunks {
+            let piece = part(&stream, &subject, PartChoice::From(next)).await?;
+            next = piece.sequence + 1;
+            digest.update(&piece.payload);
+            file.write_all(&piece.payload).await.map_err(FleetError::file(path))?;
+            copied += piece.payload.len() as u64;
         }
         file.flush().await.map_err(FleetError::file(path))?;
-        Ok(copied)
+        let found = format!("SHA-256={}", URL_SAFE.encode(digest.finalize()));
+        match info.digest {
+            Some(stored) if stored == found => Ok(copied),
+            _ => Err(FleetError::Nats(format!("the store returned {object} damaged"))),
+        }
     }
 
     /// Removes a file from a bucket.
@@ -202,6 +230,35 @@ impl NatsBus {
 
     async fn bucket(&self, bucket: &str) -> Result<ObjectStore> {
         self.store().get_object_store(bucket).await.map_err(|error| nats(causes(&error)))
+    }
+}
+
+/// Which message of a subject is wanted.
+#[derive(Clone, Copy)]
+enum PartChoice {
+    /// The last one.
+    Last,
+    /// The first one with this sequence number or a greater one.
+    From(u64),
+}
+
+/// A part of a file. The servers with a copy of the bucket take turns in answering, and some may be gone, or not have the latest part
+/// yet; so the question is repeated.
+async fn part(stream: &Stream<()>, subject: &str, choice: PartChoice) -> Result<StreamMessage> {
+    let mut attempt = 1;
+    loop {
+        let found = match choice {
+            PartChoice::Last => stream.direct_get_last_for_subject(subject).await,
+            PartChoice::From(sequence) => stream.direct_get_next_for_subject(subject, Some(sequence)).await,
+        };
+        match found {
+            Ok(message) => return Ok(message),
+            Err(error) if attempt == PART_ATTEMPTS => return Err(nats(causes(&error))),
+            Err(_) => {
+                attempt += 1;
+                tokio::time::sleep(PART_PAUSE).await;
+            }
+        }
     }
 }
 

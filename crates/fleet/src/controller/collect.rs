@@ -1,7 +1,7 @@
 //! Logs come from the disks of agents into a result directory.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use polygraph_text::{bytes, counted};
 
@@ -10,8 +10,10 @@ use crate::error::{FleetError, Result};
 use crate::names::{AgentName, RunId};
 use crate::protocol::{AgentRequest, Answer, StoredFile, bucket};
 
-/// How often an agent is asked for a file.
+/// How often an agent is asked for its list of files.
 const ATTEMPTS: usize = 6;
+/// For how long an agent is asked for a file again. A cluster of NATS that has lost a server needs up to ten seconds to elect leaders.
+const AGAIN: Duration = Duration::from_secs(60);
 /// How long an agent may take to send a file, besides the time for its bytes.
 const SENDING: Duration = Duration::from_secs(20);
 /// Bytes per second that agents send at least.
@@ -47,7 +49,7 @@ impl Fleet {
         std::fs::create_dir_all(&console).map_err(FleetError::file(&console))?;
         let mut collected = CollectedLogs::default();
         for agent in agents {
-            match self.collect_from(run, agent, directory, &mut collected).await {
+            match self.collect_from(run, agent, directory, &mut collected, watch).await {
                 Ok(()) => {}
                 Err(error @ FleetError::File { .. }) => return Err(error),
                 Err(error) => collected.missing.push((agent.clone(), error.to_string())),
@@ -72,6 +74,7 @@ impl Fleet {
         agent: &AgentName,
         directory: &Path,
         collected: &mut CollectedLogs,
+        watch: Watch<'_>,
     ) -> Result<()> {
         let asked = AgentRequest::Files { run: run.clone() };
         let files = match self.persistently(agent, &asked, "list its files", PROMPT).await? {
@@ -82,7 +85,7 @@ impl Fleet {
             let name = format!("{agent}-{}", file.name);
             let is_log = name.ends_with(".log");
             let path = if is_log { directory.join(name) } else { directory.join(CONSOLE).join(name) };
-            self.fetch(run, agent, &file, &path).await?;
+            self.fetch(run, agent, &file, &path, watch).await?;
             collected.bytes += file.bytes;
             collected.logs.extend(is_log.then_some(path));
         }
@@ -90,11 +93,18 @@ impl Fleet {
     }
 
     /// Lets an agent send a file, and fetches it. Both are repeated if the server or the store was restarted meanwhile.
-    async fn fetch(&mut self, run: &RunId, agent: &AgentName, file: &StoredFile, path: &Path) -> Result<()> {
+    async fn fetch(
+        &mut self,
+        run: &RunId,
+        agent: &AgentName,
+        file: &StoredFile,
+        path: &Path,
+        watch: Watch<'_>,
+    ) -> Result<()> {
         let bucket = bucket(run);
         let send = AgentRequest::Send { run: run.clone(), name: file.name.clone() };
         let limit = SENDING + Duration::from_secs(file.bytes / SLOWEST);
-        let mut attempt = 1;
+        let begin = Instant::now();
         loop {
             let done = match self.bus.make_bucket(&bucket).await {
                 Ok(()) => self.ask(agent, &send, "send a file", limit).await.map(drop),
@@ -114,9 +124,9 @@ impl Fleet {
                     return Ok(());
                 }
                 Err(error @ FleetError::File { .. }) => return Err(error),
-                Err(error) if attempt == ATTEMPTS => return Err(error),
-                Err(_) => {
-                    attempt += 1;
+                Err(error) if begin.elapsed() > AGAIN => return Err(error),
+                Err(error) => {
+                    watch(FleetEvent::Step(format!("{} is asked for again: {error}", file.object)));
                     tokio::time::sleep(PAUSE).await;
                 }
             }
