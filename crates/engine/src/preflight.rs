@@ -1,5 +1,5 @@
-//! The check before a test: one connection to the first peer of the robots, and one request to a server and back. If no request is
-//! possible, the TLS handshake with the peer or the start of HTTP/2 is the check.
+//! The check before a test: one connection to the first peer of the robots, with the layers that robots will add to it, and one
+//! request to a server and back.
 //!
 //! Nothing else runs yet, so each exchange has an event loop of its own, or blocks. If the servers of the test are on this machine, a
 //! [`Responder`] answers for them until they listen.
@@ -15,10 +15,12 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use polygraph_stats::ErrorKind;
 use polygraph_tls::failure::TlsFailure;
 use polygraph_tls::settings::ClientTls;
 use polygraph_wire::preflight;
 use polygraph_wire::preflight::PreflightReply;
+use polygraph_wire::socks::{Destination, SocksError};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use exchange::Question;
@@ -62,17 +64,35 @@ pub struct Probe {
     pub authority: String,
     /// Whether the peer at `to` is a proxy, so that the URL is absolute.
     pub absolute: bool,
-    /// Whether the request is left out, because robots use a tunnel or HTTP/3 on this route, or servers use TLS. What is wrong with
-    /// these is counted in its own classes as soon as the test runs.
-    pub connects_only: bool,
+    /// If the peer is a SOCKS proxy: where it connects to. Everything below is about the peer there.
+    pub socks: Option<Destination>,
     /// If robots use TLS with the peer itself.
     pub tls: Option<ProbeTls>,
+    /// If robots use TLS with the server, in a tunnel that the peer opens.
+    pub tunnel: Option<ProbeTls>,
     /// Whether robots speak HTTP/2 with the peer itself, without TLS.
     pub http2: bool,
-    /// Whether the peer is a SOCKS proxy. If only the connection is checked, the login is a part of the check.
-    pub socks: bool,
+    /// Whether robots speak HTTP/3 with the peer itself, with the TLS of `tls`.
+    pub http3: bool,
     /// A user of the robots, if they have any.
     pub user: Option<ProbeUser>,
+}
+
+/// A step of a probe on an open connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProbeStep {
+    /// The dialogue with a SOCKS proxy.
+    Socks,
+    /// The TLS handshake with the peer.
+    Tls,
+    /// The QUIC handshake with the peer.
+    Quic,
+    /// The question for a tunnel.
+    Tunnel,
+    /// The TLS handshake with the server, in a tunnel.
+    ServerTls,
+    /// The request, and its reply.
+    Request,
 }
 
 /// Why no reply came.
@@ -84,16 +104,24 @@ pub enum ProbeError {
     Unreachable(io::Error),
     /// No connection was established in time.
     NoConnection,
-    /// The peer accepted the connection but sent no reply in time.
-    Silent,
-    /// The peer closed or reset the connection without a reply.
-    Closed,
+    /// The peer accepted the connection but did not answer this step in time.
+    Silent(ProbeStep),
+    /// The peer closed or reset the connection without an answer to this step.
+    Closed(ProbeStep),
+    /// The SOCKS proxy opened no connection.
+    NoSocks(SocksError),
+    /// The proxy opened no tunnel. The reply has its status and challenges.
+    NoTunnel(PreflightReply),
+    /// What the proxy answered to the question for a tunnel is not HTTP/1.
+    TunnelNotHttp(String),
     /// The reply is not HTTP/1; these are its first bytes.
     NotHttp(Vec<u8>),
     /// The peer does not start HTTP/2 as servers do; these are its first bytes.
     NotHttp2(Vec<u8>),
-    /// The TLS handshake failed.
-    Tls(TlsFailure),
+    /// The QUIC connection failed in this class.
+    Quic(ErrorKind, io::Error),
+    /// The TLS handshake of this step failed.
+    Tls(ProbeStep, TlsFailure),
     /// The peer refuses this user.
     UserRefused(String),
     /// The peer demands a user, and robots have none.
@@ -113,11 +141,15 @@ impl Display for ProbeError {
             ProbeError::Refused => f.write_str("the connection was refused"),
             ProbeError::Unreachable(error) => write!(f, "{error}"),
             ProbeError::NoConnection => f.write_str("no connection in time"),
-            ProbeError::Silent => f.write_str("no answer in time"),
-            ProbeError::Closed => f.write_str("the connection was closed without an answer"),
+            ProbeError::Silent(_) => f.write_str("no answer in time"),
+            ProbeError::Closed(_) => f.write_str("the connection was closed without an answer"),
+            ProbeError::NoSocks(error) => write!(f, "the SOCKS proxy opened no connection: {error}"),
+            ProbeError::NoTunnel(seen) => write!(f, "the proxy answered CONNECT with {}", seen.status),
+            ProbeError::TunnelNotHttp(_) => f.write_str("the answer to CONNECT is not HTTP/1"),
             ProbeError::NotHttp(_) => f.write_str("the answer is not HTTP/1"),
             ProbeError::NotHttp2(_) => f.write_str("the answer is not HTTP/2"),
-            ProbeError::Tls(failure) => write!(f, "the TLS handshake failed: {failure}"),
+            ProbeError::Quic(_, error) => write!(f, "the QUIC connection failed: {error}"),
+            ProbeError::Tls(_, failure) => write!(f, "the TLS handshake failed: {failure}"),
             ProbeError::UserRefused(name) => write!(f, "the user {name} is refused"),
             ProbeError::UserDemanded => f.write_str("a user is demanded"),
         }
@@ -143,9 +175,9 @@ impl Probe {
             let reply = self.once(token, patience, &mut requests);
             let patience_again = match &reply {
                 Ok(seen) if seen.ours => Duration::ZERO,
-                Ok(seen) if seen.misses_server() => patience,
-                Ok(seen) if seen.status >= 500 => AGAIN.min(patience),
-                Err(ProbeError::Refused | ProbeError::Closed) => AGAIN.min(patience),
+                Ok(seen) | Err(ProbeError::NoTunnel(seen)) if seen.misses_server() => patience,
+                Ok(seen) | Err(ProbeError::NoTunnel(seen)) if seen.status >= 500 => AGAIN.min(patience),
+                Err(ProbeError::Refused | ProbeError::Closed(_)) => AGAIN.min(patience),
                 _ => Duration::ZERO,
             };
             if begin.elapsed() >= patience_again {
@@ -161,39 +193,26 @@ impl Probe {
         patience: Duration,
         requests: &mut u64,
     ) -> Result<PreflightReply, ProbeError> {
-        if self.connects_only {
-            self.meet(patience)?;
-            return Ok(PreflightReply {
-                status: 200,
-                ours: true,
-                location: None,
-                server: None,
-                challenges: Vec::new(),
-            });
-        }
-        let target = preflight::target(&self.authority, token, self.absolute);
-        let mut ask = |proof| {
-            let request = preflight::request(&self.authority, &target, proof);
-            self.ask(Question { request: &request, token }, patience, requests)
+        let target = preflight::target(&self.authority, token, self.absolute && self.tunnel.is_none());
+        let mut ask = |proof: &str| {
+            let (of_tunnel, of_request) = if self.tunnel.is_some() { (proof, "") } else { ("", proof) };
+            let request = preflight::request(&self.authority, &target, of_request);
+            self.ask(Question { request: &request, token, of_tunnel }, patience, requests)
         };
-        let seen = ask("")?;
-        let proof = self.user.as_ref().and_then(|user| Some((user, login::proof(user, &seen, &target)?)));
-        let Some((user, proof)) = proof else { return Ok(seen) };
-        let again = ask(&proof)?;
-        if again.status == seen.status { Err(ProbeError::UserRefused(user.name.clone())) } else { Ok(again) }
-    }
-
-    /// Goes as far as possible without a request.
-    fn meet(&self, patience: Duration) -> Result<(), ProbeError> {
-        let mut stream = self.connect(patience)?;
-        if let Some(tls) = &self.tls {
-            exchange::over_tls(stream, self.to, tls, None, patience)?;
-        } else if self.http2 {
-            http2::begin(&mut stream, Instant::now() + patience)?;
-        } else if self.socks {
-            login::to_socks(&mut stream, self.user.as_ref(), patience)?;
+        let first = ask("");
+        let (seen, method, uri) = match (&first, &self.tunnel) {
+            (Ok(seen), None) => (seen, preflight::METHOD, &target),
+            (Err(ProbeError::NoTunnel(seen)), _) => (seen, "CONNECT", &self.authority),
+            _ => return first,
+        };
+        let proof = self.user.as_ref().and_then(|user| Some((user, login::proof(user, seen, method, uri)?)));
+        let Some((user, proof)) = proof else { return first };
+        match ask(&proof) {
+            Ok(again) | Err(ProbeError::NoTunnel(again)) if again.status == seen.status => {
+                Err(ProbeError::UserRefused(user.name.clone()))
+            }
+            again => again,
         }
-        Ok(())
     }
 
     /// Sends a request on a connection of its own, and reads the reply.
@@ -203,19 +222,17 @@ impl Probe {
         patience: Duration,
         requests: &mut u64,
     ) -> Result<PreflightReply, ProbeError> {
-        if self.tls.is_none() && self.http2 {
+        if self.http3 {
+            *requests += 1;
+            return exchange::over_quic(self, question, patience);
+        }
+        if self.socks.is_none() && self.tls.is_none() && self.http2 {
             // A peer that does not speak HTTP/2 is recognized by how it begins.
-            self.meet(patience)?;
+            http2::begin(&mut self.connect(patience)?, Instant::now() + patience)?;
         }
         let stream = self.connect(patience)?;
         *requests += 1;
-        match &self.tls {
-            Some(tls) => {
-                exchange::over_tls(stream, self.to, tls, Some(question), patience)?.ok_or(ProbeError::Closed)
-            }
-            None if self.http2 => exchange::over_http2(stream, question, patience),
-            None => exchange::over_http1(stream, question, patience),
-        }
+        exchange::carry_out(self, stream, question, patience)
     }
 
     fn connect(&self, patience: Duration) -> Result<TcpStream, ProbeError> {
@@ -230,7 +247,7 @@ impl Probe {
         connect().map_err(|e: io::Error| match e.kind() {
             io::ErrorKind::ConnectionRefused => ProbeError::Refused,
             io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => ProbeError::NoConnection,
-            io::ErrorKind::ConnectionReset => ProbeError::Closed,
+            io::ErrorKind::ConnectionReset => ProbeError::Closed(ProbeStep::Request),
             _ => ProbeError::Unreachable(e),
         })
     }
@@ -251,10 +268,11 @@ mod tests {
             from: None,
             authority: to.to_string(),
             absolute: false,
-            connects_only: false,
+            socks: None,
             tls: None,
+            tunnel: None,
             http2: false,
-            socks: false,
+            http3: false,
             user: None,
         }
     }
@@ -276,7 +294,7 @@ mod tests {
     #[test]
     fn a_responder_answers_and_says_what_came() {
         let place = crate::listen::ReservedAddress::new("127.0.0.1:0".parse().unwrap()).unwrap();
-        let responder = Responder::start(&[place.address()]).unwrap();
+        let responder = Responder::start(&[(place.address(), None)]).unwrap();
         assert!(!responder.has_seen("12ab"));
         let found = probe(place.address()).send("12ab", PATIENCE);
         assert!(found.reply.unwrap().ours && found.requests == 1 && responder.has_seen("12ab"));
@@ -310,23 +328,25 @@ mod tests {
         let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         assert!(matches!(probe(closed).send("1", PATIENCE).reply, Err(ProbeError::Refused)));
         let found = probe(says(b"")).send("1", PATIENCE);
-        assert!(matches!(found.reply, Err(ProbeError::Closed)) && found.requests > 1, "tried again");
+        assert!(
+            matches!(found.reply, Err(ProbeError::Closed(ProbeStep::Request))) && found.requests > 1,
+            "tried again"
+        );
         let found = probe(says(b"SSH-2.0-OpenSSH_9\r\n")).send("1", PATIENCE);
         assert!(matches!(found.reply, Err(ProbeError::NotHttp(data)) if data.starts_with(b"SSH")));
         let found = probe(says(b"HTTP/1.1 302 Found\r\nLocation: /login\r\n\r\n")).send("1", PATIENCE);
         assert_eq!(found.reply.unwrap().location.as_deref(), Some("/login"));
-        let two = |to| Probe { connects_only: true, http2: true, ..probe(to) };
+        let two = |to| Probe { http2: true, ..probe(to) };
         let found = two(says(b"HTTP/1.1 400 Bad Request\r\n\r\n")).send("1", PATIENCE);
         assert!(matches!(found.reply, Err(ProbeError::NotHttp2(data)) if data.starts_with(b"HTTP/1.1 400")));
-        assert!(two(says(&[0, 0, 0, 4, 0, 0, 0, 0, 0])).send("1", PATIENCE).reply.is_ok());
         let place = crate::listen::ReservedAddress::new("127.0.0.1:0".parse().unwrap()).unwrap();
-        let responder = Responder::start(&[place.address()]).unwrap();
+        let responder = Responder::start(&[(place.address(), None)]).unwrap();
         assert!(two(place.address()).send("1", PATIENCE).reply.is_ok());
         drop(responder);
         // It takes connections, into its backlog, and never looks at them.
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let found = probe(silent.local_addr().unwrap()).send("1", Duration::from_millis(200));
-        assert!(matches!(found.reply, Err(ProbeError::Silent)) && found.requests == 1);
+        assert!(matches!(found.reply, Err(ProbeError::Silent(ProbeStep::Request))) && found.requests == 1);
         let nowhere = Probe { from: Some("192.0.2.1".parse().unwrap()), ..probe(closed) };
         assert!(matches!(nowhere.send("1", PATIENCE).reply, Err(ProbeError::Unreachable(_))));
     }

@@ -7,6 +7,7 @@ use polygraph_multiplex::{Fault, FaultKind};
 use polygraph_stats::ErrorKind;
 use polygraph_tls::failure::TlsFailure;
 use polygraph_transport::TunnelFailure;
+use polygraph_wire::socks::SocksError;
 
 use crate::exchange::reply::ReplyMeta;
 use crate::violation::Violation;
@@ -94,6 +95,19 @@ pub fn tunnel_failure(failure: &TunnelFailure) -> TransactionFailure {
         },
     };
     TransactionFailure::new(kind, failure.to_string())
+}
+
+/// The class of an answer of a SOCKS proxy that opens no connection.
+pub fn socks_class(error: &SocksError) -> ErrorKind {
+    match error {
+        SocksError::Version(_) | SocksError::AddressType(_) => ErrorKind::SocksVersion,
+        SocksError::PasswordVersion(_) => ErrorKind::SocksPasswordVersion,
+        SocksError::NoCredentials => ErrorKind::SocksCredentials,
+        SocksError::Method(_) => ErrorKind::SocksMethod,
+        SocksError::NoMethod => ErrorKind::SocksNoMethod,
+        SocksError::Denied(_) => ErrorKind::SocksDenied,
+        SocksError::Refused(_) => ErrorKind::SocksConnect,
+    }
 }
 
 /// The class of an error that the protocol of a multiplexed connection caused, and whether the peer did not process the

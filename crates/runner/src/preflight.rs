@@ -2,7 +2,7 @@
 
 mod advice;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -10,8 +10,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use polygraph_dns::{DomainName, Query, QueryType};
 use polygraph_engine::preflight::{Probe, ProbeError, ProbeTls, ProbeUser, Responder};
 use polygraph_plan::Test;
+use polygraph_robot::settings::Socks;
 use polygraph_robot::{Profile, Server};
+use polygraph_stats::HttpVersion;
+use polygraph_tls::settings::ServerTls;
 use polygraph_wire::preflight::PreflightReply;
+use polygraph_wire::socks::Destination;
 use polygraph_wire::uri;
 
 use self::advice::{ProbeCase, ProbeTarget};
@@ -54,6 +58,17 @@ struct ProbeRoute {
     target: ProbeTarget,
     /// Whether robots have credentials, so that a reply that demands them is acceptable.
     credentials: bool,
+    /// Whether the server shows a bad certificate on purpose, so that nobody has to pass anything on.
+    may_refuse: bool,
+}
+
+impl ProbeRoute {
+    /// Whether this answer refuses a bad certificate; if content arrives instead, the test finds that.
+    fn is_refused(&self, reply: &Result<PreflightReply, ProbeError>) -> bool {
+        use ProbeError as E;
+        self.may_refuse
+            && matches!(reply, Ok(_) | Err(E::NoTunnel(_) | E::Tls(..) | E::Closed(_) | E::Quic(..)))
+    }
 }
 
 /// Checks that the robots of a test will receive answers. Returns the number of requests that devices received.
@@ -77,6 +92,9 @@ pub fn check(test: &Test, check: PreflightCheck<'_>, notify: Notify) -> Result<u
         let token = format!("{now:016x}{:08x}{number:04x}", std::process::id());
         let found = route.probe.send(&token, timeout);
         requests += if route.target == ProbeTarget::Origin { 0 } else { found.requests };
+        if route.is_refused(&found.reply) {
+            continue;
+        }
         let arrived = responder.as_ref().map(|responder| responder.has_seen(&token));
         let case = ProbeCase { target: route.target, probe: &route.probe, timeout, arrived };
         judge(&case, found.reply, route.credentials, check.accepts_foreign_replies, notify)?;
@@ -95,12 +113,15 @@ fn judge(
     match reply {
         Ok(seen) if seen.ours => Ok(()),
         Ok(seen) if credentials && [401, 407].contains(&seen.status) => Ok(()),
+        Err(ProbeError::NoTunnel(seen)) if credentials && seen.status == 407 => Ok(()),
         Ok(seen) if accepts_foreign && seen.status < 400 => Ok(()),
         Ok(seen) if case.arrived.is_none() && !advice::is_refusal(seen.status) => {
             notify(Notice::Warning(case.foreign_reply(&seen)));
             Ok(())
         }
-        Ok(seen) => Err(case.missing_server(&seen).unwrap_or_else(|| case.failure(&case.status(&seen)))),
+        Ok(seen) | Err(ProbeError::NoTunnel(seen)) => {
+            Err(case.missing_server(&seen).unwrap_or_else(|| case.failure(&case.status(&seen))))
+        }
         // Robots of the test have wrong credentials, so the device is not to blame.
         Err(trouble)
             if trouble.is_absence()
@@ -115,9 +136,6 @@ fn judge(
 /// A probe for each route of the robots: through every proxy, and to a server of each kind of robots without a proxy.
 fn routes(test: &Test, check: &PreflightCheck<'_>) -> Result<Vec<ProbeRoute>, Failure> {
     let (mut routes, mut known) = (Vec::new(), BTreeSet::new());
-    // What stands in for the servers has no TLS, so a device that uses TLS to them gets no answer from it.
-    let servers_use_tls = matches!(check.origins, OriginPlaces::Here(_))
-        && test.servers.iter().any(|servers| !servers.farm.tls.is_empty());
     for profile in test.robots.iter().filter(|profile| profile.count > 0) {
         let visited = || profile.origins.items().iter().filter_map(|&at| test.field.servers.get(at));
         let Some(server) = visited().find(|server| server.bad_certificate.is_none()).or(visited().next())
@@ -125,13 +143,10 @@ fn routes(test: &Test, check: &PreflightCheck<'_>) -> Result<Vec<ProbeRoute>, Fa
             continue;
         };
         for mut route in routes_of(profile, server, check)? {
-            // Nobody has to accept a bad certificate.
-            let is_bad = server.bad_certificate.is_some();
-            if is_bad && route.target == ProbeTarget::Origin {
-                route.probe.tls = None;
-            }
-            route.probe.connects_only |= servers_use_tls || is_bad;
-            let key = (route.probe.to, route.probe.authority.clone(), route.probe.user.clone());
+            route.may_refuse = server.bad_certificate.is_some();
+            let ProbeRoute { probe, .. } = &route;
+            let layers = (&probe.tls, &probe.tunnel, &probe.socks, probe.http2, probe.http3);
+            let key = (probe.to, probe.authority.clone(), probe.user.clone(), format!("{layers:?}"));
             if routes.len() < MAX_PLACES && known.insert(key) {
                 routes.push(route);
             }
@@ -146,81 +161,136 @@ fn routes_of(
     server: &Server,
     check: &PreflightCheck<'_>,
 ) -> Result<Vec<ProbeRoute>, Failure> {
-    // One user suffices to find out whether the device knows the users of the test.
-    let user = profile.credentials.first().map(|user| {
-        let (name, password) = user.split_once(':').unwrap_or((user, ""));
-        ProbeUser { name: name.to_owned(), password: password.to_owned() }
-    });
-    let route = |to: SocketAddr, target| {
-        let tls = tls_with(profile, server, to, target, check);
+    let user = first_user(profile);
+    let route = |to: SocketAddr, target, version| {
         let is_tunnel = target == ProbeTarget::Proxy && server.tls;
-        let is_secure = server.tls || profile.secure_proxies.contains(&to);
+        let is_secure = profile.secure_proxies.contains(&to) && target == ProbeTarget::Proxy;
+        let protocol = match version {
+            SpokenVersion::Http1 => None,
+            SpokenVersion::Http2 => Some("h2"),
+            SpokenVersion::Http3 => Some("h3"),
+        };
+        let tls = |name, protocol| {
+            let settings = Arc::clone(profile.tls.items().first()?);
+            Some(ProbeTls { settings, name, protocol })
+        };
+        let with_server = || tls(host_of(&server.authority), protocol).filter(|_| server.tls);
+        // In a tunnel, HTTP/2 is a matter between robots and servers.
+        let with_proxy = || tls(to.ip().to_string(), protocol.filter(|_| !is_tunnel)).filter(|_| is_secure);
+        let (tls, tunnel) = match target {
+            ProbeTarget::Proxy => (with_proxy(), with_server().filter(|_| is_tunnel)),
+            _ => (with_server(), None),
+        };
         let probe = Probe {
             to,
             from: profile.addresses.first().copied().filter(|from| from.is_ipv4() == to.is_ipv4()),
             authority: server.authority.clone(),
             absolute: target == ProbeTarget::Proxy,
-            connects_only: is_tunnel || profile.speaks_http3() || (is_secure && tls.is_none()),
+            socks: None,
+            http2: version == SpokenVersion::Http2 && tls.is_none() && tunnel.is_none(),
+            http3: version == SpokenVersion::Http3,
             tls,
-            http2: profile.speaks_only_http2() && !profile.speaks_http3() && !is_secure,
-            socks: target == ProbeTarget::SocksProxy,
+            tunnel,
             user: user.clone().filter(|_| target != ProbeTarget::Origin),
         };
-        ProbeRoute { probe, target, credentials: !profile.credentials.is_empty() }
+        ProbeRoute { probe, target, credentials: !profile.credentials.is_empty(), may_refuse: false }
     };
-    if let Some(socks) = profile.socks.as_ref().filter(|socks| socks.share == 1.0) {
-        // The servers and proxies can be reached only from the SOCKS proxies, which have no plain HTTP.
-        let connect = |proxy: &SocketAddr| {
-            let ProbeRoute { probe, .. } = route(*proxy, ProbeTarget::SocksProxy);
-            let probe = Probe { connects_only: true, tls: None, http2: false, ..probe };
-            ProbeRoute { probe, target: ProbeTarget::SocksProxy, credentials: false }
-        };
-        return Ok(socks.proxies.iter().take(MAX_PLACES).map(connect).collect());
-    }
     if let Some(same) = profile.proxies.iter().find(|proxy| is_server(**proxy, server, check)) {
         return Err(Failure::usage(format!(
             "the proxy's address {same} is the address of the origin server: there would be no device between robots and servers"
         )));
     }
-    if !profile.proxies.is_empty() {
-        return Ok(profile
-            .proxies
-            .iter()
-            .take(MAX_PLACES)
-            .map(|proxy| route(*proxy, ProbeTarget::Proxy))
-            .collect());
+    let direct = if check.surrogate { ProbeTarget::Surrogate } else { ProbeTarget::Origin };
+    let socks = profile.socks.as_ref().filter(|socks| socks.share > 0.0);
+    let is_chained = socks.is_none_or(|socks| socks.share < 1.0 || socks.chained > 0.0);
+    let mut peers: Vec<(SocketAddr, ProbeTarget)> = Vec::new();
+    if is_chained {
+        peers.extend(profile.proxies.iter().take(MAX_PLACES).map(|proxy| (*proxy, ProbeTarget::Proxy)));
     }
-    let to = match server.addresses.first() {
-        Some(address) => *address,
-        None => match look_up(profile, &server.authority)? {
-            Some(address) => address,
-            None => return Ok(Vec::new()),
-        },
-    };
-    Ok(vec![route(to, if check.surrogate { ProbeTarget::Surrogate } else { ProbeTarget::Origin })])
+    if profile.proxies.is_empty() || socks.is_some_and(|socks| socks.chained < 1.0) {
+        let known = server.addresses.first().copied();
+        let found = known.map_or_else(|| look_up(profile, &server.authority), |address| Ok(Some(address)))?;
+        peers.extend(found.map(|to| (to, direct)));
+    }
+    let mut routes = Vec::new();
+    for version in spoken_versions(profile) {
+        // Before the test, nothing here speaks QUIC for the servers.
+        let is_unheard = version == SpokenVersion::Http3
+            && direct == ProbeTarget::Origin
+            && matches!(check.origins, OriginPlaces::Here(_));
+        if is_unheard {
+            continue;
+        }
+        let all: Vec<ProbeRoute> = peers.iter().map(|(to, target)| route(*to, *target, version)).collect();
+        let Some(socks) = socks else {
+            routes.extend(all);
+            continue;
+        };
+        // All SOCKS proxies are checked with the first peer of each kind.
+        for target in [ProbeTarget::Proxy, direct] {
+            let first = all.iter().find(|route| route.target == target);
+            let through = first.into_iter().flat_map(|first| through_socks(profile, socks, first));
+            routes.extend(through.take(MAX_PLACES));
+        }
+        let is_direct = |route: &ProbeRoute| match route.target {
+            ProbeTarget::Proxy => true,
+            _ => profile.proxies.is_empty(),
+        };
+        routes.extend(all.into_iter().filter(|route| socks.share < 1.0 && is_direct(route)));
+    }
+    Ok(routes)
 }
 
-/// The TLS of robots with their peer, if the peer listens already. HTTP/3 has its own, over UDP.
-fn tls_with(
-    profile: &Profile,
-    server: &Server,
-    to: SocketAddr,
-    target: ProbeTarget,
-    check: &PreflightCheck<'_>,
-) -> Option<ProbeTls> {
-    let listens = target != ProbeTarget::Origin || matches!(check.origins, OriginPlaces::Elsewhere);
-    let name = match target {
-        ProbeTarget::SocksProxy => return None,
-        ProbeTarget::Proxy => profile.secure_proxies.contains(&to).then(|| to.ip().to_string())?,
-        ProbeTarget::Surrogate | ProbeTarget::Origin => server.tls.then(|| host_of(&server.authority))?,
+/// What robots of a test speak, as far as their connections differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum SpokenVersion {
+    Http1,
+    Http2,
+    Http3,
+}
+
+fn spoken_versions(profile: &Profile) -> BTreeSet<SpokenVersion> {
+    let all = profile.http_version.items().iter().map(|version| match version {
+        HttpVersion::Http3 => SpokenVersion::Http3,
+        version if version.is_multiplexed() => SpokenVersion::Http2,
+        _ => SpokenVersion::Http1,
+    });
+    all.collect()
+}
+
+/// A route through each of the SOCKS proxies.
+fn through_socks<'a>(
+    profile: &'a Profile,
+    socks: &'a Socks,
+    inner: &'a ProbeRoute,
+) -> impl Iterator<Item = ProbeRoute> + 'a {
+    let names = |to: SocketAddr| {
+        let name = match inner.target {
+            ProbeTarget::Proxy => profile.proxy_names.first().cloned().unwrap_or_else(|| to.ip().to_string()),
+            _ => host_of(&inner.probe.authority),
+        };
+        match name.parse::<IpAddr>() {
+            Ok(ip) => Destination::Address(SocketAddr::new(ip, to.port())),
+            Err(_) => Destination::Name(name, to.port()),
+        }
     };
-    if !listens || profile.speaks_http3() {
-        return None;
-    }
-    // In a tunnel, HTTP/2 is a matter between robots and servers.
-    let speaks_http2 = profile.speaks_only_http2() && !(target == ProbeTarget::Proxy && server.tls);
-    let settings = Arc::clone(profile.tls.items().first()?);
-    Some(ProbeTls { settings, name, protocol: speaks_http2.then_some("h2") })
+    socks.proxies.iter().map(move |proxy| {
+        let inner_to = inner.probe.to;
+        let to = if socks.names { names(inner_to) } else { Destination::Address(inner_to) };
+        let from = profile.addresses.first().copied().filter(|from| from.is_ipv4() == proxy.is_ipv4());
+        // Robots log in to the SOCKS proxy, whatever is behind it.
+        let user = first_user(profile);
+        let probe = Probe { to: *proxy, from, socks: Some(to), user, ..inner.probe.clone() };
+        ProbeRoute { probe, target: ProbeTarget::SocksProxy, ..*inner }
+    })
+}
+
+/// One user suffices to find out whether the device knows the users of the test.
+fn first_user(profile: &Profile) -> Option<ProbeUser> {
+    profile.credentials.first().map(|user| {
+        let (name, password) = user.split_once(':').unwrap_or((user, ""));
+        ProbeUser { name: name.to_owned(), password: password.to_owned() }
+    })
 }
 
 /// The host in an authority, without the brackets of an IPv6 address.
@@ -234,17 +304,26 @@ fn is_server(proxy: SocketAddr, server: &Server, check: &PreflightCheck<'_>) -> 
     here || server.authority.parse() == Ok(proxy)
 }
 
-/// The addresses of servers at which requests of these routes may arrive.
-fn responder_places(test: &Test, places: &[SocketAddr], routes: &[ProbeRoute]) -> Vec<SocketAddr> {
-    let sites = test.servers.iter().flat_map(|servers| &servers.sites);
-    let asked = |(place, names): (&SocketAddr, &[String])| {
+/// The addresses of servers at which requests of these routes may arrive, with the TLS of the servers.
+fn responder_places(
+    test: &Test,
+    places: &[SocketAddr],
+    routes: &[ProbeRoute],
+) -> Vec<(SocketAddr, Option<Arc<ServerTls>>)> {
+    let sites = test.servers.iter().flat_map(|servers| {
+        let tls = servers.farm.tls.items().first();
+        servers.sites.iter().map(move |site| (site.names.as_slice(), tls))
+    });
+    let asked = |place: &SocketAddr, names: &[String]| {
         routes.iter().any(|ProbeRoute { probe, target, .. }| {
             let of_name = names.contains(&probe.authority) || probe.authority == place.to_string();
-            *target == ProbeTarget::Surrogate || *place == probe.to || of_name
+            matches!(target, ProbeTarget::Surrogate | ProbeTarget::SocksProxy)
+                || *place == probe.to
+                || of_name
         })
     };
-    let places = places.iter().zip(sites.map(|site| site.names.as_slice()));
-    let asked: BTreeSet<SocketAddr> = places.filter(|place| asked(*place)).map(|(place, _)| *place).collect();
+    let places = places.iter().zip(sites).filter(|(place, (names, _))| asked(place, names));
+    let asked: BTreeMap<SocketAddr, _> = places.map(|(place, (_, tls))| (*place, tls.cloned())).collect();
     asked.into_iter().take(MAX_PLACES).collect()
 }
 

@@ -2,7 +2,7 @@
 //! request.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 
 use crate::peers::wait_for_listener;
 use crate::sandbox::{Done, Sandbox, free_port};
@@ -302,4 +302,178 @@ fn users_that_the_socks_proxy_refuses_or_misses_stop_the_test() {
     refused(&sandbox, &wrong, 3, &["the SOCKS proxy at", "refuses the user joe: name or password wrong"]);
     let right = run("--credentials joe:secret");
     assert!(right.out.contains("errors         0 of"), "{right:?}");
+}
+
+/// Somebody who answers the first messages of each connection with these, and then says nothing.
+fn silent_after(answers: &'static [&'static [u8]]) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let mut kept: Vec<TcpStream> = Vec::new();
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            for answer in answers {
+                let _ = stream.read(&mut [0; 4096]);
+                let _ = stream.write_all(answer);
+            }
+            kept.push(stream);
+        }
+    });
+    port
+}
+
+/// A proxy that forwards a request of HTTP/1 on each connection, and knows no other protocol.
+fn old_proxy() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let mut head = [0; 4096];
+            let Ok(length) = stream.read(&mut head) else { continue };
+            let text = String::from_utf8_lossy(&head[..length]).into_owned();
+            let host = text.strip_prefix("GET http://").and_then(|rest| rest.split('/').next());
+            let Some(mut server) = host.and_then(|host| TcpStream::connect(host).ok()) else {
+                let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
+                continue;
+            };
+            let mut reply = Vec::new();
+            let _ = server.write_all(text.as_bytes());
+            let _ = server.read_to_end(&mut reply);
+            let _ = stream.write_all(&reply);
+        }
+    });
+    port
+}
+
+/// A workload whose robots and servers have these further fields.
+fn write_workload(sandbox: &Sandbox, both: &str, robot: &str) {
+    sandbox.write(
+        "w.pg",
+        &format!(
+            "SslWrap W;\nContent c = {{ size = const(1KB); }};\n\
+             Server S = {{ contents = [ c ]; direct_access = contents; addresses = ['127.0.0.1:{}']; {both} }};\n\
+             Robot R = {{ origins = S.addresses; addresses = ['127.0.0.1']; req_rate = 50/sec; {both} {robot} }};\n\
+             Phase p = {{ name = \"p\"; goal.duration = 1sec; log_stats = true; }};\nschedule(p); use(S, R);\n",
+            free_port()
+        ),
+    );
+}
+
+/// What robots do with a proxy that opens tunnels, the check does, too.
+#[test]
+fn tunnels_that_lead_nowhere() {
+    let sandbox = Sandbox::new();
+    write_workload(&sandbox, "ssl_wraps = [ W ];", "");
+    let run = |port: u16| sandbox.polygraph(&format!("run w.pg --proxy 127.0.0.1:{port} --preflight 400ms"));
+    for (port, texts) in [
+        (
+            stranger(Some("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")),
+            &["answered 403 to CONNECT 127.0.0.1", "(c221, tunnel_refused)", "access rule"][..],
+        ),
+        (
+            stranger(Some("SSH-2.0-OpenSSH_9.6\r\n")),
+            &["(c222, tunnel_broken)", "is this the port of a proxy?"],
+        ),
+        (stranger(Some("")), &["closes them without answering CONNECT 127.0.0.1"]),
+        (stranger(None), &["did not answer CONNECT 127.0.0.1", "within 0.4 s"]),
+        (
+            silent_after(&[b"HTTP/1.1 200 OK\r\n\r\n"]),
+            &["did not answer the TLS handshake in its tunnel to 127.0.0.1", "does the tunnel lead to"],
+        ),
+        (
+            silent_after(&[b"HTTP/1.1 200 OK\r\n\r\n", b"220 mail.test ESMTP\r\n"]),
+            &["the TLS handshake with the origin server at 127.0.0.1", "(c213, not_tls)"],
+        ),
+    ] {
+        let done = run(port);
+        refused(&sandbox, &done, 1, &[&["FAILED (device): ", "the proxy at"][..], texts].concat());
+        assert!(!done.out.contains("plain HTTP"), "{done:?}");
+    }
+    let mut proxy = sandbox.start("proxy --listen 127.0.0.1:0 --auth basic --user joe:secret");
+    let port = proxy.port("proxy at");
+    let done = run(port);
+    refused(&sandbox, &done, 1, &["answered 407 to CONNECT", "--credentials NAME:PASSWORD"]);
+    write_workload(&sandbox, "ssl_wraps = [ W ];", "credentials = [ \"joe:wrong\" ];");
+    refused(&sandbox, &run(port), 3, &["refuses the user joe: name or password wrong"]);
+    for version in ["1.1", "2"] {
+        let both = format!("ssl_wraps = [ W ]; http_versions = [ \"{version}\" ];");
+        write_workload(&sandbox, &both, "credentials = [ \"joe:secret\" ];");
+        let done = run(port);
+        assert!(done.out.contains("errors         0 of"), "{version}: {done:?}");
+    }
+}
+
+#[test]
+fn socks_proxies_that_lead_nowhere() {
+    let sandbox = Sandbox::new();
+    const METHOD: &[u8] = &[5, 0];
+    for (answers, texts) in [
+        (&[][..], &["did not answer a request of SOCKS version 5 for a connection to 127.0.0.1"][..]),
+        (&[METHOD], &["did not answer a request of SOCKS version 5", "is this its port for SOCKS version 5"]),
+        (
+            &[METHOD, &[5, 5, 0, 1, 127, 0, 0, 1, 0, 80]],
+            &["opened no connection to 127.0.0.1", "(c114, socks_connect)", "nothing listens there"],
+        ),
+        (&[b"HTTP/1.1 400 Bad Request\r\n\r\n"], &["(c108, socks_version)"]),
+        (
+            &[METHOD, &[5, 0, 0, 1, 127, 0, 0, 1, 0, 80]],
+            &["did not answer a request for 127.0.0.1", "did not arrive at the origin server"],
+        ),
+    ] {
+        let done = sandbox.polygraph(&format!(
+            "run --socks_proxy 127.0.0.1:{} --no_proxy --preflight 400ms --goal 100s",
+            silent_after(answers)
+        ));
+        refused(&sandbox, &done, 1, &[&["FAILED (device): the SOCKS proxy at"][..], texts].concat());
+        assert!(!done.out.contains("plain HTTP"), "{done:?}");
+    }
+}
+
+/// Who says nothing is asked about the protocol that was spoken.
+#[test]
+fn silence_during_handshakes() {
+    let sandbox = Sandbox::new();
+    let words = "--device_tls yes --preflight 400ms --goal 100s";
+    let done = sandbox.polygraph(&format!("run --surrogate 127.0.0.1:{} {words}", stranger(None)));
+    refused(
+        &sandbox,
+        &done,
+        1,
+        &["did not answer the TLS handshake within 0.4 s; is this its port for TLS?"],
+    );
+    assert!(!done.out.contains("plain HTTP"), "{done:?}");
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let done =
+        sandbox.polygraph(&format!("run --surrogate 127.0.0.1:{port} --http_version 3 --tls no {words}"));
+    refused(&sandbox, &done, 1, &["did not answer the QUIC handshake over UDP", "quic_no_answer)"]);
+}
+
+/// Each version that robots speak is tried, not only the first one.
+#[test]
+fn robots_of_several_versions() {
+    let sandbox = Sandbox::new();
+    let run = |versions: &str| {
+        write_workload(&sandbox, "", &format!("http_versions = [ {versions} ];"));
+        sandbox.polygraph(&format!("run w.pg --proxy 127.0.0.1:{} --preflight 2s", old_proxy()))
+    };
+    let done = run("\"1.1\", \"2\"");
+    refused(&sandbox, &done, 1, &["FAILED (device)", "does not speak HTTP/2", "but HTTP/1"]);
+    let done = run("\"1.1\"");
+    assert!(sandbox.path().join("runs").exists(), "it speaks HTTP/1.1: {done:?}");
+}
+
+/// A server that speaks HTTP/3 answers the check without counting it.
+#[test]
+fn the_check_speaks_http_3() {
+    let sandbox = Sandbox::new();
+    write_workload(&sandbox, "ssl_wraps = [ W ]; http_versions = [ \"3\" ];", "");
+    let mut server = sandbox.start("server --config w.pg --log srv.log");
+    server.wait_for("listening at");
+    let done = sandbox.polygraph("client --config w.pg --log clt.log");
+    assert_eq!(done.code(), Some(0), "{done:?}");
+    assert!(!done.err.contains("warning: the origin server"), "{done:?}");
+    server.stop();
+    let (client, _) = sandbox.lx("", "clt.log");
+    let (server, _) = sandbox.lx("--side srv", "srv.log");
+    assert_eq!(server["xact.started"], client["xact.started"], "{done:?}");
 }

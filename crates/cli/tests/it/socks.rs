@@ -191,7 +191,7 @@ fn a_refusing_or_dead_socks_proxy_is_the_one_to_blame() {
     let sandbox = Sandbox::new();
     let (_proxy, port) = dante(&sandbox, "block");
     write_workload(&sandbox, "");
-    let (done, figures) = run(&sandbox, &format!("--socks_proxy 127.0.0.1:{port}"));
+    let (done, figures) = run(&sandbox, &format!("--socks_proxy 127.0.0.1:{port} --preflight no"));
     assert!(figures["socks.refused.count"] > 50.0, "{done:?}");
     assert_eq!(done.verdict(), "FAILED", "{done:?}");
     let told = errors(&sandbox);
@@ -207,7 +207,7 @@ fn a_refusing_or_dead_socks_proxy_is_the_one_to_blame() {
     let mut proxy = sandbox.start("proxy --listen 127.0.0.1:0");
     let port = proxy.port("proxy at");
     write_workload(&sandbox, "xact_lifetime = const(500ms);");
-    let (done, _) = run(&sandbox, &format!("--socks_proxy 127.0.0.1:{port}"));
+    let (done, _) = run(&sandbox, &format!("--socks_proxy 127.0.0.1:{port} --preflight no"));
     assert_eq!(done.verdict(), "FAILED", "{done:?}");
     let told = errors(&sandbox);
     assert!(told.contains("while waiting for the SOCKS proxy"), "{told}");

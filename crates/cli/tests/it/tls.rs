@@ -81,7 +81,10 @@ fn is_refused(class: &str, limit: &str, robot: &str, server: &str, prepare: &[&s
         assert_eq!(done.code(), Some(0), "{done:?}");
     }
     write_workload(&sandbox, robot, server);
-    let (done, figures) = run(&sandbox, "");
+    let checked = sandbox.polygraph("run --config tls.pg");
+    assert_eq!(checked.code(), Some(3), "{class}: {checked:?}");
+    assert!(checked.err.contains(&format!(", {class})")), "{class}: {checked:?}");
+    let (done, figures) = run(&sandbox, "--preflight no");
     assert_eq!((done.code(), figures["ok_xact.count"]), (Some(1), 0.0), "{class}: {done:?}");
     let (failed, count) = (figures["err_xact.count"], figures[&format!("errors.{class}.count")]);
     assert!(count > 10.0 && count == failed, "{class}: {count} of {failed}: {done:?}");

@@ -1,6 +1,6 @@
 //! Answers preflight requests for servers that do not listen yet.
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,18 +8,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use polygraph_link::Nanos;
+use polygraph_link::{Conn, Link, Nanos, send_all};
+use polygraph_tls::settings::ServerTls;
+use polygraph_traffic::Seed;
+use polygraph_transport::Channel;
+use polygraph_transport::tls::{self, ServerConfigs};
 use polygraph_wire::preflight;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::SocketFlags;
 
+use super::exchange::until;
 use super::http2;
 use crate::listen::listen;
+use crate::net::Net;
 
 /// How often the thread checks whether it must stop while nobody connects.
 const LOOK: Duration = Duration::from_millis(20);
 /// How long a client may take to send its request.
-const PATIENCE: Duration = Duration::from_millis(500);
+const PATIENCE: Nanos = Nanos::from_millis(500);
+
+/// What answers at an address: its TLS, if its server has any.
+type Place = (SocketAddr, Option<Arc<ServerTls>>);
 
 /// Answers probes at some addresses until it is dropped. Any other request gets an empty reply with status 200,
 /// because devices check the health of their servers.
@@ -31,17 +40,18 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// Listens on all these addresses.
+    /// Listens on all these addresses, with the TLS of their servers.
     ///
     /// # Errors
     /// If an address cannot be used.
-    pub fn start(addresses: &[SocketAddr]) -> io::Result<Responder> {
-        let listeners = addresses.iter().map(|address| listen(*address)).collect::<io::Result<Vec<_>>>()?;
+    pub fn start(places: &[(SocketAddr, Option<Arc<ServerTls>>)]) -> io::Result<Responder> {
+        let listeners = places.iter().map(|(address, _)| listen(*address)).collect::<io::Result<Vec<_>>>()?;
+        let places = places.to_vec();
         let (stop, seen) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
         let (until, tokens) = (Arc::clone(&stop), Arc::clone(&seen));
         let body = move || {
             while !until.load(Ordering::Relaxed) {
-                accept(&listeners, &tokens);
+                accept(&listeners, &places, &tokens);
             }
         };
         let thread = std::thread::Builder::new().name("preflight".into()).spawn(body)?;
@@ -63,38 +73,53 @@ impl Drop for Responder {
 }
 
 /// Accepts the clients that connect within [`LOOK`] and answers each on a thread.
-fn accept(listeners: &[OwnedFd], tokens: &Arc<Mutex<Vec<String>>>) {
+fn accept(listeners: &[OwnedFd], places: &[Place], tokens: &Arc<Mutex<Vec<String>>>) {
     let mut waiting: Vec<PollFd<'_>> = listeners.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
     let limit = Timespec { tv_sec: 0, tv_nsec: i64::from(LOOK.subsec_nanos()) };
     if poll(&mut waiting, Some(&limit)).is_err() {
         return std::thread::sleep(LOOK);
     }
     let ready: Vec<bool> = waiting.iter().map(|fd| !fd.revents().is_empty()).collect();
-    for (listener, _) in listeners.iter().zip(ready).filter(|(_, ready)| *ready) {
+    for ((listener, place), _) in listeners.iter().zip(places).zip(ready).filter(|(_, ready)| *ready) {
         if let Ok(fd) = rustix::net::accept_with(listener, SocketFlags::CLOEXEC) {
-            let (stream, tokens) = (TcpStream::from(fd), Arc::clone(tokens));
-            // A silent client must not delay the others.
-            std::thread::spawn(move || answer(stream, &tokens));
+            let (stream, place, tokens) = (TcpStream::from(fd), place.clone(), Arc::clone(tokens));
+            // A silent client must not delay the others. If the system has no resources left, the probe reports that.
+            std::thread::spawn(move || answer(stream, &place, &tokens));
         }
     }
 }
 
-fn answer(mut stream: TcpStream, tokens: &Mutex<Vec<String>>) {
-    let (mut data, mut part) = (Vec::new(), [0; 4096]);
-    let _ = stream.set_read_timeout(Some(PATIENCE));
-    while !data.windows(4).any(|end| end == b"\r\n\r\n") && data.len() < 64 * 1024 {
-        match stream.read(&mut part) {
-            Ok(n @ 1..) => data.extend_from_slice(&part[..n]),
-            _ => return,
+fn answer(stream: TcpStream, (address, tls): &Place, tokens: &Mutex<Vec<String>>) -> io::Result<()> {
+    stream.set_nonblocking(true)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build_local(Default::default())?;
+    runtime.block_on(async {
+        let net = Net::on_epoll(Nanos::from_millis(1), None)?;
+        let mut conn = Channel::Plain(net.accepted(OwnedFd::from(stream)));
+        if let Some(settings) = tls {
+            let (own, mut rng) = (address.ip().to_string(), Seed(0).stream("preflight", 0));
+            let server = ServerConfigs::default().server(0, settings, 0, &own, &mut rng)?;
+            conn = tls::accept(&net, conn, &server)?;
+            until(&net, net.now() + PATIENCE, tls::handshake(&mut conn)).await?;
         }
-    }
-    // If the reply does not arrive, the probe reports that.
-    if polygraph_multiplex::may_be_http2(&data) {
-        let patience = Nanos::from_millis(PATIENCE.as_millis() as u64);
-        let _ = http2::answer(stream, &data, patience, |request| reply_to(request, tokens));
-    } else {
-        let _ = stream.write_all(&reply_to(&data, tokens));
-    }
+        let mut data = Vec::new();
+        while !data.windows(4).any(|end| end == b"\r\n\r\n") && data.len() < 64 * 1024 {
+            let part = conn.recv(|part| {
+                data.extend_from_slice(part);
+                part.is_empty()
+            });
+            if until(&net, net.now() + PATIENCE, part).await? {
+                return Ok(());
+            }
+        }
+        if polygraph_multiplex::may_be_http2(&data) {
+            http2::answer(&net, conn, &data, PATIENCE, |request| reply_to(request, tokens)).await;
+        } else {
+            send_all(&mut conn, &reply_to(&data, tokens)).await?;
+            // Some clients take an end without a farewell for an attack.
+            conn.finish();
+        }
+        Ok(())
+    })
 }
 
 /// The reply to a request, whose token is kept if it is a probe.

@@ -7,12 +7,12 @@ use polygraph_link::Link;
 use polygraph_stats::ErrorKind;
 use polygraph_transport::Channel;
 use polygraph_transport::socks::{self, SocksFailure};
-use polygraph_wire::socks::{Destination, SocksCredentials, SocksError};
+use polygraph_wire::socks::{Destination, SocksCredentials};
 use polygraph_wire::uri;
 
 use super::hop::Hop;
 use crate::context::RobotContext;
-use crate::failure::{TransactionFailure, connect_error};
+use crate::failure::{TransactionFailure, connect_error, socks_class};
 
 /// Asks the SOCKS proxy behind a fresh connection for a connection to `hop`. Returns whether it demanded name and password.
 ///
@@ -68,15 +68,7 @@ fn failed(failure: &SocksFailure) -> TransactionFailure {
             io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => K::Reset,
             why => connect_error(why),
         },
-        SocksFailure::Refused { error, .. } => match error {
-            SocksError::Version(_) | SocksError::AddressType(_) => K::SocksVersion,
-            SocksError::PasswordVersion(_) => K::SocksPasswordVersion,
-            SocksError::NoCredentials => K::SocksCredentials,
-            SocksError::Method(_) => K::SocksMethod,
-            SocksError::NoMethod => K::SocksNoMethod,
-            SocksError::Denied(_) => K::SocksDenied,
-            SocksError::Refused(_) => K::SocksConnect,
-        },
+        SocksFailure::Refused { error, .. } => socks_class(error),
     };
     TransactionFailure::new(kind, failure.to_string())
 }

@@ -1,10 +1,12 @@
 //! Explains the answer to a probe, and names the remedy.
 
-use std::io::ErrorKind;
+use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use polygraph_engine::preflight::{Probe, ProbeError};
+use polygraph_engine::preflight::{Probe, ProbeError, ProbeStep};
+use polygraph_robot::failure::socks_class;
+use polygraph_stats::ErrorKind;
 use polygraph_tls::failure::FailureKind;
 use polygraph_wire::preflight::PreflightReply;
 
@@ -74,7 +76,7 @@ impl ProbeCase<'_> {
         let is_open = self.arrived.is_none() && seen.misses_server();
         let address: SocketAddr = authority.parse().ok().filter(|_| is_open)?;
         let refused = TcpStream::connect_timeout(&address, REFUSAL_PATIENCE).err()?;
-        (refused.kind() == ErrorKind::ConnectionRefused).then(|| {
+        (refused.kind() == io::ErrorKind::ConnectionRefused).then(|| {
             Failure::setup(anyhow::anyhow!(
                 "nothing listens at {authority} (connection refused), and {} answered {}: is the origin server running, and is \
                  this its port? Start it first with `polygraph server`",
@@ -107,16 +109,38 @@ impl ProbeCase<'_> {
             ProbeError::NoConnection => format!(
                 "{who} does not accept a connection within {time} s: is the address right, and is there a firewall in between?"
             ),
-            ProbeError::Silent => format!(
-                "{who} accepts connections, but did not answer a request for {authority} within {time} s{}",
-                self.lost_at()
-            ),
-            ProbeError::Closed => {
+            // Nothing accepts QUIC before its handshake, so it may be that nothing listens.
+            ProbeError::Silent(step @ ProbeStep::Quic) => {
+                format!("{who} did not answer {} within {time} s{}", self.asked(*step), self.lost_at(*step))
+            }
+            ProbeError::Silent(step) => {
                 format!(
-                    "{who} accepts connections, but closes them without answering a request for {authority}{}",
-                    self.lost_at()
+                    "{who} accepts connections, but did not answer {} within {time} s{}",
+                    self.asked(*step),
+                    self.lost_at(*step)
                 )
             }
+            ProbeError::Closed(step) => format!(
+                "{who} accepts connections, but closes them without answering {}{}",
+                self.asked(*step),
+                self.lost_at(*step)
+            ),
+            ProbeError::NoSocks(error) => {
+                let class = socks_class(error);
+                format!(
+                    "{who} opened no connection to {} ({}, {}): {error}. {}",
+                    self.destination(),
+                    class.number(),
+                    class.name(),
+                    class.hint().trim_end_matches('.')
+                )
+            }
+            ProbeError::NoTunnel(seen) => self.status(seen),
+            ProbeError::TunnelNotHttp(start) => format!(
+                "{who} does not answer CONNECT in HTTP/1 ({}, {}), but with `{start}`: is this the port of a proxy?",
+                ErrorKind::TunnelBroken.number(),
+                ErrorKind::TunnelBroken.name()
+            ),
             ProbeError::NotHttp(data) => format!("{who} does not answer in HTTP/1{}", what_it_is(data)),
             ProbeError::NotHttp2(data) => format!(
                 "{who} does not speak HTTP/2 without TLS (prior knowledge){}. Turn HTTP/2 on in its configuration (`--device_opt \
@@ -131,16 +155,29 @@ impl ProbeCase<'_> {
                 "{who} demands a user name and a password, and robots have none: give them some with --credentials NAME:PASSWORD, or \
                  `credentials` in a workload file, let it accept clients without, or skip this check with --preflight no"
             ),
-            ProbeError::Tls(failure) => {
+            ProbeError::Quic(class, error) => format!(
+                "the QUIC handshake with {who} fails ({}, {}): {error}. {}",
+                class.number(),
+                class.name(),
+                class.hint().trim_end_matches('.')
+            ),
+            ProbeError::Tls(step, failure) => {
                 let class = failure.kind.class();
                 let remedy = match failure.kind {
-                    FailureKind::NotTls if self.target != ProbeTarget::Origin => {
+                    FailureKind::NotTls if *step == ProbeStep::Tls && self.target != ProbeTarget::Origin => {
                         ". Give it a certificate (`--device_opt cert=FILE`, if `polygraph devices` lists that), or name its port for TLS"
                     }
                     _ => "",
                 };
+                let peer = match (step, &self.probe.socks) {
+                    (ProbeStep::ServerTls, _) => {
+                        format!("the origin server at {authority}, in a tunnel of {who},")
+                    }
+                    (_, Some(to)) => format!("{to}, through {who},"),
+                    _ => who,
+                };
                 format!(
-                    "the TLS handshake with {who} fails ({}, {}): {failure}. {}{remedy}",
+                    "the TLS handshake with {peer} fails ({}, {}): {failure}. {}{remedy}",
                     class.number(),
                     class.name(),
                     class.hint().trim_end_matches('.')
@@ -149,21 +186,74 @@ impl ProbeCase<'_> {
         }
     }
 
-    /// Where the request or the reply was lost.
-    fn lost_at(&self) -> String {
+    /// What got no answer.
+    fn asked(&self, step: ProbeStep) -> String {
         let authority = &self.probe.authority;
+        let class = |kind: ErrorKind| format!("({}, {})", kind.number(), kind.name());
+        match step {
+            ProbeStep::Socks => {
+                format!("a request of SOCKS version 5 for a connection to {}", self.destination())
+            }
+            ProbeStep::Tls => "the TLS handshake".into(),
+            ProbeStep::Quic => format!("the QUIC handshake over UDP {}", class(ErrorKind::QuicNoAnswer)),
+            ProbeStep::Tunnel => format!("CONNECT {authority}"),
+            ProbeStep::ServerTls => format!("the TLS handshake in its tunnel to {authority}"),
+            ProbeStep::Request => format!("a request for {authority}"),
+        }
+    }
+
+    /// Where a SOCKS proxy was to connect to.
+    fn destination(&self) -> String {
+        self.probe.socks.as_ref().map_or_else(|| self.probe.authority.clone(), ToString::to_string)
+    }
+
+    /// Where the request or the reply was lost.
+    fn lost_at(&self, step: ProbeStep) -> String {
+        let authority = &self.probe.authority;
+        match step {
+            ProbeStep::Socks => {
+                return format!(
+                    "; is this its port for SOCKS version 5, and can it reach {}?",
+                    self.destination()
+                );
+            }
+            ProbeStep::Tls => return "; is this its port for TLS?".into(),
+            ProbeStep::Quic => {
+                return "; is it running, does it speak HTTP/3 at this port, and is there a firewall that drops UDP?".into();
+            }
+            ProbeStep::Tunnel => {
+                return format!("; is this the port of a proxy, and can it reach {authority}?");
+            }
+            ProbeStep::ServerTls => {
+                return format!("; does the tunnel lead to the origin server, and does {authority} use TLS?");
+            }
+            ProbeStep::Request => {}
+        }
+        // What has carried out a handshake or opened a connection listens at the right port.
+        let probe = self.probe;
+        let is_plain = probe.tls.is_none() && probe.tunnel.is_none() && probe.socks.is_none();
         match (self.target, self.arrived) {
-            (ProbeTarget::Origin, _) => "; is this the port of a server that speaks plain HTTP?".into(),
+            (ProbeTarget::Origin, _) if is_plain => {
+                "; is this the port of a server that speaks plain HTTP?".into()
+            }
+            (ProbeTarget::Origin, _) => "; see its log".into(),
             (_, Some(true)) => {
                 "; the request arrived at the origin server, but the reply did not come back".into()
             }
-            (_, Some(false)) => format!(
-                "; the request did not arrive at the origin server: can the device reach {authority} (--origin_address), is it \
-                 waiting for a name server, and is this its port for plain HTTP?"
-            ),
-            (_, None) => format!(
+            (_, Some(false)) => {
+                let port = if is_plain {
+                    ", is it waiting for a name server, and is this its port for plain HTTP?"
+                } else {
+                    ", or is it waiting for a name server?"
+                };
+                format!(
+                    "; the request did not arrive at the origin server: can the device reach {authority} (--origin_address){port}"
+                )
+            }
+            (_, None) if is_plain => format!(
                 "; is this its port for plain HTTP, and can it reach the origin server at {authority}?"
             ),
+            (_, None) => format!("; can it reach the origin server at {authority}?"),
         }
     }
 
@@ -185,7 +275,7 @@ impl ProbeCase<'_> {
                 let to = location.as_deref().unwrap_or("nowhere");
                 format!("a redirect to {to}; is it a block page, a login portal, or a rule that redirects to https?")
             }
-            400 if self.probe.tls.is_none() => format!(
+            400 if self.probe.tls.is_none() && self.probe.tunnel.is_none() && self.probe.socks.is_none() => format!(
                 "TLS ports answer requests without TLS like this{}. If this is one, use --device_tls yes; else see its log",
                 if self.target == ProbeTarget::Proxy { ", and so do web servers that are no proxies" } else { "" }
             ),
@@ -210,7 +300,15 @@ impl ProbeCase<'_> {
             ),
             _ => "see its log".into(),
         };
-        format!("{who}{name} answered {status} to a request for {authority}: {why}")
+        let asked = match (&self.probe.tunnel, seen.ours) {
+            (Some(_), false) => format!(
+                "CONNECT {authority} ({}, {})",
+                ErrorKind::TunnelRefused.number(),
+                ErrorKind::TunnelRefused.name()
+            ),
+            _ => format!("a request for {authority}"),
+        };
+        format!("{who}{name} answered {status} to {asked}: {why}")
     }
 
     /// A warning about a reply that may be acceptable.
@@ -250,6 +348,7 @@ mod tests {
 
     use super::*;
     use polygraph_tls::failure::TlsFailure;
+    use polygraph_wire::socks::{Destination, ReplyCode, SocksError};
 
     #[test]
     fn every_case_says_what_to_do() {
@@ -258,10 +357,11 @@ mod tests {
             from: None,
             authority: "10.0.0.2:80".into(),
             absolute: true,
-            connects_only: false,
+            socks: None,
             tls: None,
+            tunnel: None,
             http2: false,
-            socks: false,
+            http3: false,
             user: None,
         };
         let case = ProbeCase {
@@ -292,24 +392,45 @@ mod tests {
         for (trouble, text) in [
             (ProbeError::Refused, "is the proxy running"),
             (ProbeError::NoConnection, "firewall"),
-            (ProbeError::Silent, "did not arrive at the origin server"),
-            (ProbeError::Closed, "without answering"),
+            (ProbeError::Silent(ProbeStep::Request), "did not arrive at the origin server"),
+            (ProbeError::Closed(ProbeStep::Request), "without answering"),
             (ProbeError::NotHttp(b"SSH-2.0".to_vec()), "SSH server"),
             (ProbeError::NotHttp(vec![0x15, 3, 1, 0]), "TLS"),
             (ProbeError::NotHttp(b"220 mail".to_vec()), "220 mail"),
+            (
+                ProbeError::Silent(ProbeStep::Socks),
+                "SOCKS version 5 for a connection to 10.0.0.2:80 within 5 s",
+            ),
+            (ProbeError::Silent(ProbeStep::Tls), "the TLS handshake within 5 s; is this its port for TLS?"),
+            (ProbeError::Silent(ProbeStep::Quic), "over UDP (c24"),
+            (
+                ProbeError::Closed(ProbeStep::Tunnel),
+                "without answering CONNECT 10.0.0.2:80; is this the port of",
+            ),
+            (ProbeError::Silent(ProbeStep::ServerTls), "in its tunnel to 10.0.0.2:80 within"),
+            (ProbeError::NoSocks(SocksError::Refused(ReplyCode(5))), "(c114, socks_connect)"),
+            (ProbeError::TunnelNotHttp("SSH-2.0".into()), "(c222, tunnel_broken), but with `SSH-2.0`"),
             (ProbeError::UserRefused("joe".into()), "refuses the user joe: name or password wrong"),
             (ProbeError::UserDemanded, "demands a user name and a password, and robots have none"),
             (ProbeError::NotHttp2(b"HTTP/1.1 400 Bad Request".to_vec()), ", but HTTP/1. Turn HTTP/2 on"),
             (
-                ProbeError::Tls(TlsFailure::new(FailureKind::WrongName, "not for x")),
+                ProbeError::Tls(ProbeStep::Tls, TlsFailure::new(FailureKind::WrongName, "not for x")),
                 "(c215, certificate_name): not for x",
             ),
             (
-                ProbeError::Tls(TlsFailure::new(FailureKind::NotTls, "no record")),
+                ProbeError::Tls(ProbeStep::Tls, TlsFailure::new(FailureKind::NotTls, "no record")),
                 "Give it a certificate (`--device_opt cert=FILE`",
             ),
         ] {
             assert!(case.trouble(&trouble).contains(text), "{}", case.trouble(&trouble));
+        }
+        // Nobody asks about plain HTTP after another protocol.
+        let other =
+            Probe { socks: Some("10.0.0.2:80".parse().map(Destination::Address).unwrap()), ..probe.clone() };
+        for arrived in [Some(false), None] {
+            let text =
+                ProbeCase { arrived, probe: &other, ..case }.trouble(&ProbeError::Silent(ProbeStep::Request));
+            assert!(!text.contains("plain HTTP"), "{text}");
         }
         // Health checks are a matter of balancers.
         assert!(!case.status(&seen(503)).contains("health"));
