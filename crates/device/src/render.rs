@@ -43,8 +43,18 @@ pub(crate) struct Rendered {
     pub flush: Vec<String>,
     /// The versions of HTTP that it speaks with robots; `None`: nobody says.
     pub http_versions: Option<Vec<String>>,
+    /// What it would speak if one of its settings had another value (`http2=on`).
+    pub other_versions: Vec<(String, Vec<String>)>,
     /// Files to remove after the end.
     pub leftovers: Vec<String>,
+}
+
+impl Rendered {
+    /// The first setting with which the device would speak this version.
+    pub fn setting_for_version(&self, version: &str) -> Option<&str> {
+        let speaks = |(_, versions): &&(String, Vec<String>)| versions.iter().any(|word| word == version);
+        self.other_versions.iter().find(speaks).map(|(setting, _)| setting.as_str())
+    }
 }
 
 /// Renders all templates of a device.
@@ -100,11 +110,33 @@ pub(crate) fn render(
             Some(versions) => Some(renderer.all("http_versions", versions)?),
             None => None,
         },
+        other_versions: other_versions(device, spec, params, context)?,
         leftovers: renderer.all("leftovers", &spec.leftovers)?,
     };
     let own = spec.options.keys().map(String::as_str);
     params.check(device, |variable| renderer.used.contains(variable), own)?;
     Ok(rendered)
+}
+
+/// The versions of HTTP that a device speaks with other values of its settings, one setting at a time.
+fn other_versions(
+    device: &str,
+    spec: &Spec,
+    params: &Params,
+    context: &RenderContext,
+) -> Result<Vec<(String, Vec<String>)>> {
+    let mut all = Vec::new();
+    let Some(versions) = &spec.http_versions else { return Ok(all) };
+    for (name, setting) in &spec.options {
+        for value in &setting.values {
+            let mut params = params.clone();
+            params.options.insert(name.clone(), value.clone());
+            let context = parameters(device, spec, &params, context)?;
+            let mut renderer = Renderer { device, environment: environment(), context, used: HashSet::new() };
+            all.push((format!("{name}={value}"), renderer.all("http_versions", versions)?));
+        }
+    }
+    Ok(all)
 }
 
 struct Renderer<'a> {

@@ -226,6 +226,15 @@ fn versions_of_http_depend_on_settings() {
         assert_eq!(spoken.join(" "), versions, "{device} {:?}", params.options);
     }
     assert_eq!(rendered("squid", &Params::default()).unwrap().http_versions, None);
+    for (device, version, setting) in [
+        ("caddy", "2", Some("http2=frontend")),
+        ("caddy", "3", Some("http3=on")),
+        ("varnish", "2", Some("http2=on")),
+        ("varnish", "3", None),
+    ] {
+        let rendered = rendered(device, &origins()).unwrap();
+        assert_eq!(rendered.setting_for_version(version), setting, "{device}");
+    }
 }
 
 #[test]

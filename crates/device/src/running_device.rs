@@ -132,6 +132,12 @@ impl RunningDevice {
         }
     }
 
+    /// The setting, as in `--device_opt`, with which it would speak this version with robots; `None` if no setting alone suffices.
+    pub fn setting_for_version(&self, version: &str) -> Option<&str> {
+        let Kind::Program(program) = &self.kind else { return None };
+        program.rendered.setting_for_version(version)
+    }
+
     /// The process id of the program while it runs; `None` for the built-in proxy.
     pub fn pid(&self) -> Option<u32> {
         match &self.kind {

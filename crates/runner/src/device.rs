@@ -104,7 +104,7 @@ impl DeviceUnderTest {
         }
         let running = self.device.start(&self.params).map_err(failure)?;
         if let Some(spoken) = running.http_versions() {
-            check_versions(test, running.name(), spoken)?;
+            check_versions(test, &running, spoken)?;
         }
         route_through(test, role, reachable(running.address()))?;
         let (name, version, address) = (running.name(), running.version(), running.address());
@@ -134,7 +134,7 @@ fn hosts_of(test: &Test) -> Vec<(String, IpAddr)> {
 ///
 /// # Errors
 /// If there is a version that it does not speak: every request would fail, and the device would be blamed.
-fn check_versions(test: &Test, name: &str, spoken: &[String]) -> Result<(), Failure> {
+fn check_versions(test: &Test, device: &RunningDevice, spoken: &[String]) -> Result<(), Failure> {
     let robots = test.robots.iter().filter(|profile| profile.count > 0);
     let versions = robots.flat_map(|profile| profile.http_version.items()).map(|version| match version {
         // What speaks HTTP/1.1 understands HTTP/1.0.
@@ -145,10 +145,14 @@ fn check_versions(test: &Test, name: &str, spoken: &[String]) -> Result<(), Fail
     else {
         return Ok(());
     };
+    let remedy = match device.setting_for_version(version) {
+        Some(setting) => format!("add --device_opt {setting}"),
+        None => "change the settings of the device (--device_opt; `polygraph devices` lists them)".to_owned(),
+    };
     Err(Failure::usage(format!(
-        "with these settings, {name} speaks HTTP/{} with robots, and robots speak HTTP/{version}: change either the settings \
-         (--device_opt; `polygraph devices` lists them) or the version of the robots (--http_version, or `http_versions` in a \
-         workload file)",
+        "with these settings, {} speaks HTTP/{} with robots, and robots speak HTTP/{version}: {remedy}, or change the version of the \
+         robots (--http_version, or `http_versions` in a workload file)",
+        device.name(),
         spoken.join(" and HTTP/")
     )))
 }

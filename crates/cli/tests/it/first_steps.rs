@@ -91,7 +91,7 @@ fn what_is_refused_leaves_nothing_behind() {
             2,
             "speaks HTTP/2 with robots, and robots speak HTTP/1.1",
         ),
-        ("run --device nginx --http_version 2", 2, "speaks HTTP/1.1 with robots, and robots speak HTTP/2"),
+        ("run --device nginx --http_version 2", 2, "robots speak HTTP/2: add --device_opt http2=on"),
         ("peak --device squid --device_opt store_type=paper --req_rate 10/sec", 2, "store_type"),
         ("downtime --device squid --device_opt store_type=paper", 2, "store_type"),
         ("simulate nofile.pg", 2, "nofile.pg"),
