@@ -10,12 +10,16 @@ use std::task::{Context, Poll, ready};
 use polygraph_link::{Capture, Datagrams, IncomingDatagrams, OutgoingDatagrams};
 use polygraph_uring::{Readiness, Ring};
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+use rustix::io::Errno;
+use rustix::net::{SendFlags, send, sendto};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::loop_state::LoopState;
 use crate::poller::register;
+
+mod options;
 
 /// The wanted size in bytes of the socket's receive buffer, in which datagrams wait while the loop is busy. The kernel may allow
 /// less (`net.core.rmem_max`).
@@ -37,6 +41,10 @@ pub struct UdpSocket {
     state: LoopState,
     udp: UdpSocketState,
     largest: u16,
+    /// The peer of a connected socket.
+    peer: Option<SocketAddr>,
+    /// The bits of Explicit Congestion Notification that datagrams carry unless a send says otherwise.
+    ecn: u8,
     /// Whether the last receive took everything there was, so that another one is worth while only when a ring says so.
     emptied: Cell<bool>,
     fd: RefCell<Registration>,
@@ -77,6 +85,8 @@ impl UdpSocket {
     pub fn new(state: LoopState, ring: Option<&Ring>, socket: Socket) -> io::Result<UdpSocket> {
         let udp = UdpSocketState::new(UdpSockRef::from(&socket))?;
         let local = socket.local_addr().ok().and_then(|local| local.as_socket());
+        let peer = socket.peer_addr().ok().and_then(|peer| peer.as_socket());
+        let ecn = options::set_up(&socket, local);
         let is_loopback = local.is_some_and(|local| local.ip().is_loopback());
         let largest = if is_loopback { LARGEST_ON_LOOPBACK } else { LARGEST };
         let fd = match ring {
@@ -85,7 +95,44 @@ impl UdpSocket {
             }
             None => Registration::Reading(register(socket.into(), Interest::READABLE)?),
         };
-        Ok(UdpSocket { state, udp, largest, emptied: Cell::new(false), fd: RefCell::new(fd) })
+        let emptied = Cell::new(false);
+        Ok(UdpSocket { state, udp, largest, peer, ecn, emptied, fd: RefCell::new(fd) })
+    }
+
+    /// Whether datagrams need nothing but what the socket has been told.
+    fn is_plain(&self, datagrams: &OutgoingDatagrams<'_>) -> bool {
+        let is_marked = datagrams.ecn == self.ecn;
+        let is_for_peer = self.peer.is_none_or(|peer| peer == datagrams.to);
+        datagrams.segment.is_none() && datagrams.from.is_none() && is_marked && is_for_peer
+    }
+
+    /// Where a plain datagram goes, unless the socket knows that.
+    fn to(&self, datagrams: &OutgoingDatagrams<'_>) -> Option<SocketAddr> {
+        self.peer.is_none().then_some(datagrams.to)
+    }
+
+    /// Sends with a system call. A connected socket that sends a plain datagram keeps its route: with an address or a control message,
+    /// the kernel looks it up for each datagram.
+    fn send(&self, fd: BorrowedFd<'_>, datagrams: &OutgoingDatagrams<'_>) -> io::Result<()> {
+        if !self.is_plain(datagrams) {
+            let transmit = Transmit {
+                destination: datagrams.to,
+                ecn: EcnCodepoint::from_bits(datagrams.ecn),
+                contents: datagrams.bytes,
+                segment_size: datagrams.segment,
+                src_ip: datagrams.from,
+            };
+            return self.udp.try_send(UdpSockRef::from(&fd), &transmit);
+        }
+        loop {
+            let sent = match self.to(datagrams) {
+                None => send(fd, datagrams.bytes, SendFlags::NOSIGNAL),
+                Some(to) => sendto(fd, datagrams.bytes, SendFlags::NOSIGNAL, &to),
+            };
+            if sent != Err(Errno::INTR) {
+                return Ok(sent.map(drop)?);
+            }
+        }
     }
 }
 
@@ -152,15 +199,7 @@ impl Datagrams for UdpSocket {
     }
 
     fn try_send(&self, datagrams: &OutgoingDatagrams<'_>) -> io::Result<()> {
-        let transmit = Transmit {
-            destination: datagrams.to,
-            ecn: EcnCodepoint::from_bits(datagrams.ecn),
-            contents: datagrams.bytes,
-            segment_size: datagrams.segment,
-            src_ip: datagrams.from,
-        };
-        let registration = self.fd.borrow();
-        self.udp.try_send(UdpSockRef::from(&registration.fd()), &transmit)
+        self.send(self.fd.borrow().fd(), datagrams)
     }
 
     fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -249,6 +288,7 @@ fn poll_ready(
 #[cfg(test)]
 mod tests {
     use std::future::poll_fn;
+    use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
     use polygraph_link::Link;
 
@@ -294,6 +334,53 @@ mod tests {
                 .unwrap();
             assert!(sizes == [1000, 1000, 500] || sizes == [1000], "{sizes:?}");
             assert_eq!(absent, io::ErrorKind::ConnectionRefused, "{engine:?}");
+        }
+    }
+
+    /// What came with a datagram.
+    async fn receive_facts(socket: &UdpSocket) -> (Option<IpAddr>, u8, SocketAddr) {
+        let mut facts = None;
+        while facts.is_none() {
+            let take = |datagrams: &IncomingDatagrams<'_>| {
+                facts = Some((datagrams.to, datagrams.ecn, datagrams.from))
+            };
+            let mut take = take;
+            poll_fn(|cx| socket.poll_recv(cx, &mut take)).await.unwrap();
+        }
+        facts.unwrap()
+    }
+
+    #[test]
+    fn datagrams_have_their_mark_and_only_a_socket_with_several_addresses_tells_which() {
+        for engine in Engine::available() {
+            for (at, tells) in [("127.0.0.1", false), ("0.0.0.0", true), ("[::1]", false), ("[::]", true)] {
+                let Ok(socket) = bind(format!("{at}:0").parse().unwrap()) else { continue };
+                let event_loop = EventLoop::new(engine, DEFAULT_QUANTUM, None).unwrap();
+                let net = event_loop.net().clone();
+                let test = async move {
+                    let mut address = socket.local_addr().unwrap().as_socket().unwrap();
+                    let home: IpAddr = if address.is_ipv4() {
+                        Ipv4Addr::LOCALHOST.into()
+                    } else {
+                        Ipv6Addr::LOCALHOST.into()
+                    };
+                    address.set_ip(home);
+                    let server = UdpSocket::new(net.state().clone(), net.ring(), socket).unwrap();
+                    let client = net.connect_datagrams(Some(home), address).unwrap();
+                    for ecn in [0b10, 0, 0b01] {
+                        let out =
+                            OutgoingDatagrams { to: address, from: None, ecn, segment: None, bytes: b"?" };
+                        client.try_send(&out).unwrap();
+                        let (to, mark, back) = receive_facts(&server).await;
+                        assert_eq!((to, mark), (tells.then_some(home), ecn), "{engine:?}, {at}");
+                        // The answer of a socket with several addresses says which one.
+                        let out = OutgoingDatagrams { to: back, from: to, ecn, segment: None, bytes: b"!" };
+                        server.try_send(&out).unwrap();
+                        assert_eq!(receive_facts(&client).await, (None, ecn, address), "{engine:?}, {at}");
+                    }
+                };
+                event_loop.run(test).unwrap();
+            }
         }
     }
 }
