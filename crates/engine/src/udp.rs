@@ -1,14 +1,13 @@
 //! A UDP socket that exchanges many datagrams in one system call, where the kernel can (udp(7), `UDP_SEGMENT` and `UDP_GRO`).
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::io::{self, IoSliceMut};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use polygraph_link::{Capture, Datagrams, IncomingDatagrams, OutgoingDatagrams};
-use polygraph_uring::{Readiness, Ring};
+use polygraph_uring::{Received, Ring, RingDatagrams};
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send, sendto};
@@ -45,24 +44,22 @@ pub struct UdpSocket {
     peer: Option<SocketAddr>,
     /// The bits of Explicit Congestion Notification that datagrams carry unless a send says otherwise.
     ecn: u8,
-    /// Whether the last receive took everything there was, so that another one is worth while only when a ring says so.
-    emptied: Cell<bool>,
-    fd: RefCell<Registration>,
+    io: Io,
 }
 
-/// How the loop watches the socket.
+/// How the loop exchanges datagrams.
+#[derive(Debug)]
+enum Io {
+    Polled(RefCell<Registration>),
+    Ring(RingDatagrams),
+}
+
+/// How the loop on epoll watches the socket.
 #[derive(Debug)]
 enum Registration {
     Reading(AsyncFd<OwnedFd>),
     /// A send found the socket full once.
     Both(AsyncFd<OwnedFd>),
-    /// The waits come first, because they must end before the descriptor is closed.
-    Ring {
-        reading: Option<Readiness>,
-        writing: Option<Readiness>,
-        ring: Ring,
-        fd: OwnedFd,
-    },
     /// Temporary state while the registration changes.
     Changing,
 }
@@ -71,7 +68,6 @@ impl Registration {
     fn fd(&self) -> BorrowedFd<'_> {
         match self {
             Registration::Reading(fd) | Registration::Both(fd) => fd.get_ref().as_fd(),
-            Registration::Ring { fd, .. } => fd.as_fd(),
             Registration::Changing => unreachable!("never left in between"),
         }
     }
@@ -89,14 +85,14 @@ impl UdpSocket {
         let ecn = options::set_up(&socket, local);
         let is_loopback = local.is_some_and(|local| local.ip().is_loopback());
         let largest = if is_loopback { LARGEST_ON_LOOPBACK } else { LARGEST };
-        let fd = match ring {
-            Some(ring) => {
-                Registration::Ring { reading: None, writing: None, ring: ring.clone(), fd: socket.into() }
+        let io = match ring {
+            Some(ring) => Io::Ring(ring.datagrams(socket.into())?),
+            None => {
+                let registration = Registration::Reading(register(socket.into(), Interest::READABLE)?);
+                Io::Polled(RefCell::new(registration))
             }
-            None => Registration::Reading(register(socket.into(), Interest::READABLE)?),
         };
-        let emptied = Cell::new(false);
-        Ok(UdpSocket { state, udp, largest, peer, ecn, emptied, fd: RefCell::new(fd) })
+        Ok(UdpSocket { state, udp, largest, peer, ecn, io })
     }
 
     /// Whether datagrams need nothing but what the socket has been told.
@@ -199,14 +195,25 @@ impl Datagrams for UdpSocket {
     }
 
     fn try_send(&self, datagrams: &OutgoingDatagrams<'_>) -> io::Result<()> {
-        self.send(self.fd.borrow().fd(), datagrams)
+        match &self.io {
+            Io::Polled(registration) => self.send(registration.borrow().fd(), datagrams),
+            Io::Ring(socket) if !self.is_plain(datagrams) => {
+                socket.flush()?;
+                self.send(socket.as_fd(), datagrams)
+            }
+            Io::Ring(socket) => match socket.try_queue(self.to(datagrams), datagrams.bytes)? {
+                true => Ok(()),
+                false => self.send(socket.as_fd(), datagrams),
+            },
+        }
     }
 
     fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut registration = self.fd.borrow_mut();
-        if let Registration::Ring { writing, ring, fd, .. } = &mut *registration {
-            return poll_ready(ring, writing, fd.as_fd(), libc::POLLOUT, cx);
-        }
+        let registration = match &self.io {
+            Io::Polled(registration) => registration,
+            Io::Ring(socket) => return socket.poll_writable(cx),
+        };
+        let mut registration = registration.borrow_mut();
         *registration = match std::mem::replace(&mut *registration, Registration::Changing) {
             Registration::Reading(fd) => {
                 let interest = Interest::READABLE | Interest::WRITABLE;
@@ -230,65 +237,47 @@ impl Datagrams for UdpSocket {
         cx: &mut Context<'_>,
         mut take: impl FnMut(&IncomingDatagrams<'_>),
     ) -> Poll<io::Result<()>> {
-        let mut registration = self.fd.borrow_mut();
+        let registration = match &self.io {
+            Io::Polled(registration) => registration.borrow(),
+            Io::Ring(socket) => return socket.poll_recv(cx, |received| take(&incoming(received, self.peer))),
+        };
+        let (Registration::Reading(fd) | Registration::Both(fd)) = &*registration else {
+            unreachable!("never left in between")
+        };
         loop {
-            let received = match &mut *registration {
-                Registration::Reading(fd) | Registration::Both(fd) => {
-                    let mut guard = ready!(fd.poll_read_ready(cx))?;
-                    let received = receive(&self.udp, &self.state, guard.get_inner().as_fd(), &mut take);
-                    let is_empty = match &received {
-                        Ok(emptied) => *emptied,
-                        Err(error) => error.kind() == io::ErrorKind::WouldBlock,
-                    };
-                    if is_empty {
-                        guard.clear_ready();
-                    }
-                    received
-                }
-                Registration::Ring { reading, ring, fd, .. } => {
-                    if reading.is_some() || self.emptied.get() {
-                        ready!(poll_ready(ring, reading, fd.as_fd(), libc::POLLIN, cx))?;
-                    }
-                    let received = receive(&self.udp, &self.state, fd.as_fd(), &mut take);
-                    if matches!(&received, Err(e) if e.kind() == io::ErrorKind::WouldBlock) {
-                        ready!(poll_ready(ring, reading, fd.as_fd(), libc::POLLIN, cx))?;
-                    }
-                    received
-                }
-                Registration::Changing => unreachable!("never left in between"),
+            let mut guard = ready!(fd.poll_read_ready(cx))?;
+            let received = receive(&self.udp, &self.state, guard.get_inner().as_fd(), &mut take);
+            let is_empty = match &received {
+                Ok(emptied) => *emptied,
+                Err(error) => error.kind() == io::ErrorKind::WouldBlock,
             };
+            if is_empty {
+                guard.clear_ready();
+            }
             match received {
                 Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-                received => {
-                    self.emptied.set(matches!(received, Ok(true)));
-                    return Poll::Ready(received.map(|_| ()));
-                }
+                received => return Poll::Ready(received.map(|_| ())),
             }
         }
     }
 }
 
-/// Waits on a ring, in the wait `kept` if one is under way.
-fn poll_ready(
-    ring: &Ring,
-    kept: &mut Option<Readiness>,
-    fd: BorrowedFd<'_>,
-    events: libc::c_short,
-    cx: &mut Context<'_>,
-) -> Poll<io::Result<()>> {
-    let wait = match kept {
-        Some(wait) => wait,
-        None => kept.insert(ring.ready(fd, events)?),
-    };
-    let result = ready!(Pin::new(wait).poll(cx));
-    *kept = None;
-    Poll::Ready(result)
+/// What a ring has received, as the link says it. Every datagram has an address, so the one of the peer never has to stand in.
+fn incoming<'a>(received: &Received<'a>, peer: Option<SocketAddr>) -> IncomingDatagrams<'a> {
+    let unspecified = || SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
+    IncomingDatagrams {
+        from: received.from.or(peer).unwrap_or_else(unspecified),
+        to: received.to,
+        ecn: received.ecn,
+        segment: received.segment,
+        bytes: received.bytes,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::future::poll_fn;
-    use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+    use std::net::{IpAddr, Ipv6Addr};
 
     use polygraph_link::Link;
 
@@ -327,9 +316,18 @@ mod tests {
                     drop(server);
                     let out =
                         OutgoingDatagrams { to: address, from: None, ecn: 0, segment: None, bytes: b"?" };
-                    client.try_send(&out).unwrap();
-                    // The answer that nobody is there has arrived.
-                    (sizes, client.try_send(&out).unwrap_err().kind())
+                    // On a ring, the server's socket is closed at the next turn, and the answer that nobody is there arrives later.
+                    let absent = loop {
+                        if let Err(error) = client.try_send(&out) {
+                            break error;
+                        }
+                        polygraph_link::yield_now().await;
+                        let received = poll_fn(|cx| Poll::Ready(client.poll_recv(cx, |_| ()))).await;
+                        if let Poll::Ready(Err(error)) = received {
+                            break error;
+                        }
+                    };
+                    (sizes, absent.kind())
                 })
                 .unwrap();
             assert!(sizes == [1000, 1000, 500] || sizes == [1000], "{sizes:?}");
@@ -381,6 +379,46 @@ mod tests {
                 };
                 event_loop.run(test).unwrap();
             }
+        }
+    }
+
+    #[test]
+    fn small_large_and_split_datagrams_arrive_in_the_order_in_which_they_were_sent() {
+        for engine in Engine::available() {
+            let event_loop = EventLoop::new(engine, DEFAULT_QUANTUM, None).unwrap();
+            let net = event_loop.net().clone();
+            let test = async move {
+                let socket = bind("127.0.0.1:0".parse().unwrap()).unwrap();
+                let address = socket.local_addr().unwrap().as_socket().unwrap();
+                let server = UdpSocket::new(net.state().clone(), net.ring(), socket).unwrap();
+                let client = net.connect_datagrams(Some(address.ip()), address).unwrap();
+                let splits = client.most_segments() > 1;
+                let (mut sent, mut got) = (Vec::new(), Vec::new());
+                for (first, ecn) in [(0, 0b10), (100, 0)] {
+                    for (size, segment) in
+                        [(900, None), (9000, None), (50, None), (2500, Some(1000)), (70, None)]
+                    {
+                        let Some(segment) = segment.map_or(Some(size), |segment| splits.then_some(segment))
+                        else {
+                            continue;
+                        };
+                        let number = first + sent.len() as u8;
+                        let bytes = vec![number; size];
+                        sent.extend(bytes.chunks(segment).map(<[u8]>::to_vec));
+                        let segment = (segment < size).then_some(segment);
+                        let out = OutgoingDatagrams { to: address, from: None, ecn, segment, bytes: &bytes };
+                        client.try_send(&out).unwrap();
+                    }
+                }
+                while got.len() < sent.len() {
+                    let mut take = |datagrams: &IncomingDatagrams<'_>| {
+                        got.extend(datagrams.bytes.chunks(datagrams.segment).map(<[u8]>::to_vec));
+                    };
+                    poll_fn(|cx| server.poll_recv(cx, &mut take)).await.unwrap();
+                }
+                assert!(got == sent, "{engine:?}: {:?}", got.iter().map(Vec::len).collect::<Vec<_>>());
+            };
+            event_loop.run(test).unwrap();
         }
     }
 }

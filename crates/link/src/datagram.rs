@@ -55,11 +55,12 @@ pub trait Datagrams: 'static {
         None
     }
 
-    /// Sends datagrams.
+    /// Sends datagrams, or takes them to send them with those of other tasks that run now.
     ///
     /// # Errors
     /// `WouldBlock` if the socket takes nothing now; otherwise what the system reports, which may concern an earlier datagram: that
-    /// nobody receives datagrams at the address is noticed at the next one.
+    /// nobody receives datagrams at the address is noticed at the next one. What concerns a datagram that was taken is an error of
+    /// [`Datagrams::poll_recv`].
     fn try_send(&self, datagrams: &OutgoingDatagrams<'_>) -> io::Result<()>;
 
     /// Ready when [`Datagrams::try_send`] is worth another try; until then, the task is woken when it is. Call it only after a
@@ -70,10 +71,10 @@ pub trait Datagrams: 'static {
     fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
     /// Passes datagrams that have arrived to `take`, one batch after the other. If nothing has arrived, the task is woken when something
-    /// does.
+    /// does, or when there is an error.
     ///
     /// # Errors
-    /// What the system reports.
+    /// What the system reports, also about datagrams that were taken for sending.
     fn poll_recv(
         &self,
         cx: &mut Context<'_>,

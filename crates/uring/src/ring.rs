@@ -13,7 +13,8 @@ use io_uring::{IoUring, Probe, Submitter, cqueue, opcode};
 use slab::Slab;
 
 use crate::buffers::{ReceiveBuffers, SendBuffer, SendBuffers};
-use crate::states::{AcceptState, ReadinessState, StreamState};
+use crate::message::{self, QueuedDatagram};
+use crate::states::{AcceptState, DatagramState, ReadinessState, StreamState};
 
 /// Requests that fit into one submission. More of them are submitted early.
 const ENTRIES: u32 = 1024;
@@ -74,10 +75,13 @@ pub(crate) enum Operation {
     Accept = 4,
     Ready = 5,
     Bell = 6,
+    ReceiveDatagram = 7,
+    SendDatagram = 8,
+    DatagramRoom = 9,
 }
 
 impl Operation {
-    const BITS: u32 = 3;
+    const BITS: u32 = 4;
 
     /// The user data of this operation on the state `key`.
     pub(crate) fn on(self, key: usize) -> u64 {
@@ -86,9 +90,19 @@ impl Operation {
 
     fn of(data: u64) -> (Option<Operation>, usize) {
         use Operation as O;
-        let operation = [O::Receive, O::Send, O::Room, O::Accept, O::Ready, O::Bell]
-            .into_iter()
-            .find(|operation| *operation as u64 == data & ((1 << Self::BITS) - 1));
+        const ALL: [Operation; 9] = [
+            O::Receive,
+            O::Send,
+            O::Room,
+            O::Accept,
+            O::Ready,
+            O::Bell,
+            O::ReceiveDatagram,
+            O::SendDatagram,
+            O::DatagramRoom,
+        ];
+        let number = data & ((1 << Self::BITS) - 1);
+        let operation = ALL.into_iter().find(|operation| *operation as u64 == number);
         (operation, (data >> Self::BITS) as usize)
     }
 }
@@ -137,9 +151,16 @@ pub(crate) struct Core {
     pub(crate) streams: Slab<StreamState>,
     pub(crate) acceptors: Slab<AcceptState>,
     pub(crate) waits: Slab<ReadinessState>,
+    pub(crate) datagrams: Slab<DatagramState>,
     pub(crate) send_buffers: SendBuffers,
     /// The sends of the next submission, or of the one that is being carried out.
     pub(crate) batch: Vec<QueuedSend>,
+    /// The same for datagrams.
+    pub(crate) datagram_batch: Vec<QueuedDatagram>,
+    /// What datagrams are received into, on loops that receive some.
+    pub(crate) datagram_buffers: Option<Rc<ReceiveBuffers>>,
+    /// How much room they have for what; the kernel reads it when it is asked to receive.
+    pub(crate) template: Box<libc::msghdr>,
     /// Completions that were taken and are not handled yet.
     taken: Vec<(u64, Completion)>,
     /// The descriptor of the bell, and whether another thread has rung it.
@@ -172,8 +193,12 @@ impl Ring {
             streams: Slab::new(),
             acceptors: Slab::new(),
             waits: Slab::new(),
+            datagrams: Slab::new(),
             send_buffers: SendBuffers::default(),
             batch: Vec::new(),
+            datagram_batch: Vec::new(),
+            datagram_buffers: None,
+            template: Box::new(message::template()),
             taken: Vec::new(),
             bell: None,
             rung: false,
@@ -181,7 +206,7 @@ impl Ring {
         };
         let shared = Shared {
             core: RefCell::new(core),
-            buffers: ReceiveBuffers::default(),
+            buffers: ReceiveBuffers::for_streams(),
             gathers: Cell::new(gathers),
         };
         // The memory of the ring of buffers is on the heap.
@@ -280,6 +305,18 @@ impl Core {
         self.push(&poll.user_data(Operation::Bell.on(0)))
     }
 
+    /// Passes buffers to the kernel.
+    ///
+    /// # Errors
+    /// What the system reports.
+    ///
+    /// # Safety
+    /// As [`ReceiveBuffers::register`] says.
+    pub(crate) unsafe fn register_buffers(&self, buffers: &ReceiveBuffers) -> io::Result<()> {
+        // SAFETY: the caller promises it.
+        unsafe { buffers.register(&self.submitter) }
+    }
+
     /// Asks the kernel which operations it knows.
     pub(crate) fn register_probe(&self, probe: &mut Probe) -> io::Result<()> {
         self.submitter.register_probe(probe)
@@ -288,6 +325,7 @@ impl Core {
     /// See [`Ring::turn`].
     pub(crate) fn turn(&mut self, wait: Wait, buffers: &ReceiveBuffers) -> io::Result<usize> {
         self.push_sends()?;
+        self.push_datagrams()?;
         self.enter(wait)?;
         let mut count = self.take();
         // The kernel keeps completions that do not fit into the queue.
@@ -304,6 +342,7 @@ impl Core {
             self.sent(key);
         }
         self.batch = batch;
+        self.end_datagrams();
         Ok(count)
     }
 
@@ -374,6 +413,9 @@ impl Core {
                 (Some(Operation::Room), key) => self.has_room(key),
                 (Some(Operation::Accept), key) => self.accepted(key, completion),
                 (Some(Operation::Ready), key) => self.is_ready(key, completion.result),
+                (Some(Operation::ReceiveDatagram), key) => self.received_datagram(key, completion),
+                (Some(Operation::SendDatagram), at) => self.datagram_not_sent(at, completion.result),
+                (Some(Operation::DatagramRoom), key) => self.has_datagram_room(key),
                 (Some(Operation::Bell), _) => {
                     self.rung = true;
                     if !completion.more {

@@ -7,6 +7,7 @@ use std::task::Waker;
 use rustix::io::Errno;
 
 use crate::buffers::ReceiveBuffers;
+use crate::message::QueuedDatagram;
 
 /// A connection that has this many unread bytes stops receiving.
 pub(crate) const MOST_UNREAD: usize = 64 * 1024;
@@ -112,6 +113,29 @@ impl StreamState {
             && self.unsent.is_empty()
             && self.room != Room::Awaited
     }
+}
+
+/// The state of a socket for datagrams. It outlives the socket until the kernel has completed all its operations.
+#[derive(Debug)]
+pub(crate) struct DatagramState {
+    pub(crate) fd: RawFd,
+    /// Whether it receives.
+    pub(crate) armed: bool,
+    /// Received and not taken: buffers, and how many bytes are in them.
+    pub(crate) held: VecDeque<(u16, u32)>,
+    /// What the system has reported about a receive or an earlier send.
+    pub(crate) error: Option<i32>,
+    pub(crate) reader: Option<Waker>,
+    /// How many datagrams wait for the next submission.
+    pub(crate) queued: usize,
+    /// What the socket did not take.
+    pub(crate) unsent: VecDeque<QueuedDatagram>,
+    pub(crate) writer: Option<Waker>,
+    pub(crate) room: Room,
+    /// The socket is gone.
+    pub(crate) closed: bool,
+    /// The descriptor is closed with the next submission, or was with an earlier one.
+    pub(crate) ended: bool,
 }
 
 /// The state of an acceptor. It outlives the acceptor until the kernel has completed its operation.

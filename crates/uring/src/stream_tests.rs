@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::{Clock, Ring, RingStream, Tasks, Unread, run};
 
 /// Runs a test on a loop without timers, which wakes up often enough for tests that look again.
-fn on_a_ring<F: Future<Output = ()> + 'static>(test: impl FnOnce(Ring, Tasks) -> F) {
+pub(crate) fn on_a_ring<F: Future<Output = ()> + 'static>(test: impl FnOnce(Ring, Tasks) -> F) {
     let (ring, tasks) = (Ring::new().unwrap(), Tasks::new().unwrap());
     let begin = Instant::now();
     let fire = || {
@@ -45,7 +45,7 @@ async fn receive_exactly(stream: &mut RingStream, length: usize) -> Vec<u8> {
 }
 
 /// Lets the loop turn.
-async fn turn() {
+pub(crate) async fn turn() {
     let mut turned = false;
     poll_fn(|cx| {
         cx.waker().wake_by_ref();
