@@ -65,9 +65,16 @@ impl DeviceTlsOptions {
     }
 }
 
-/// Whether robots have settings of TLS that nobody in the workload asks for.
+/// Whether robots have settings of TLS that none of the servers they visit asks for. Without a workload file, the servers may not be
+/// known yet.
 fn has_idle_tls(test: &Test) -> bool {
-    let mut robots = test.robots.iter().filter(|profile| profile.count > 0);
-    let may_use = |profile: &Arc<Profile>| profile.foreign > 0.0 || !profile.secure_proxies.is_empty();
-    !test.has_secure_servers() && robots.any(|profile| !profile.tls.is_empty() && !may_use(profile))
+    let may_use = |profile: &Profile| profile.foreign > 0.0 || !profile.secure_proxies.is_empty();
+    test.robots.iter().filter(|profile| profile.count > 0).any(|profile| {
+        let origins = profile.origins.items().iter();
+        let mut visited = origins.filter_map(|&place| test.field.servers.get(place)).peekable();
+        !profile.tls.is_empty()
+            && !may_use(profile)
+            && visited.peek().is_some()
+            && !visited.any(|server| server.tls)
+    })
 }

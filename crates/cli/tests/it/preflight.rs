@@ -233,10 +233,17 @@ fn robots_whose_servers_have_no_tls_are_told() {
              Phase p = {{ name = \"p\"; goal.duration = 1sec; }};\nschedule(p); use(S, R);\n"
         ),
     );
-    for (option, told) in [("", true), ("--device_tls no", false), ("--device_tls yes", false)] {
-        let done = sandbox.polygraph(&format!("run tls.pg --surrogate 127.0.0.1:{port} {option}"));
+    for (words, told) in [
+        ("tls.pg", true),
+        ("tls.pg --device_tls no", false),
+        ("tls.pg --device_tls yes", false),
+        // Without a workload file, robots and servers have the same.
+        ("--tls yes", false),
+        ("--tls no --device_tls yes", false),
+    ] {
+        let done = sandbox.polygraph(&format!("run {words} --surrogate 127.0.0.1:{port}"));
         refused(&sandbox, &done, 3, &["nothing listens"]);
-        assert_eq!(done.err.contains("add --device_tls yes"), told, "{option}: {done:?}");
+        assert_eq!(done.err.contains("add --device_tls yes"), told, "{words}: {done:?}");
     }
 }
 
