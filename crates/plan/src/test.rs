@@ -308,6 +308,11 @@ impl Test {
         self.field.servers.iter().any(|server| server.tls)
     }
 
+    /// Whether servers show bad certificates on purpose.
+    pub fn shows_bad_certificates(&self) -> bool {
+        self.field.servers.iter().any(|server| server.bad_certificate.is_some())
+    }
+
     /// Whether robots use a proxy for servers with TLS, so that requests travel through tunnels (CONNECT).
     pub fn uses_tunnels(&self) -> bool {
         let is_tunneled = |profile: &Arc<Profile>| {

@@ -110,6 +110,10 @@ impl PredictionInput<'_> {
             ))
         } else if self.test.full_rate().is_none() {
             Some("the rate of best-effort robots depends on the device and the network".into())
+        } else if self.test.shows_bad_certificates() {
+            Some(
+                "simulations have no TLS, so nobody refuses the bad certificates of the servers there".into(),
+            )
         } else {
             None
         }
