@@ -34,7 +34,7 @@ const PAUSE: Duration = Duration::from_millis(150);
 const MAX_REPLY: usize = 64 * 1024;
 
 /// The TLS of robots with the peer of a [`Probe`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ProbeTls {
     /// Their settings.
     pub settings: Arc<ClientTls>,
@@ -54,7 +54,7 @@ pub struct ProbeUser {
 }
 
 /// The request of a preflight check.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Probe {
     /// The address to connect to.
     pub to: SocketAddr,

@@ -135,7 +135,7 @@ fn judge(
 
 /// A probe for each route of the robots: through every proxy, and to a server of each kind of robots without a proxy.
 fn routes(test: &Test, check: &PreflightCheck<'_>) -> Result<Vec<ProbeRoute>, Failure> {
-    let (mut routes, mut known) = (Vec::new(), BTreeSet::new());
+    let mut routes = Vec::new();
     for profile in test.robots.iter().filter(|profile| profile.count > 0) {
         let visited = || profile.origins.items().iter().filter_map(|&at| test.field.servers.get(at));
         let Some(server) = visited().find(|server| server.bad_certificate.is_none()).or(visited().next())
@@ -144,10 +144,10 @@ fn routes(test: &Test, check: &PreflightCheck<'_>) -> Result<Vec<ProbeRoute>, Fa
         };
         for mut route in routes_of(profile, server, check)? {
             route.may_refuse = server.bad_certificate.is_some();
-            let ProbeRoute { probe, .. } = &route;
-            let layers = (&probe.tls, &probe.tunnel, &probe.socks, probe.http2, probe.http3);
-            let key = (probe.to, probe.authority.clone(), probe.user.clone(), format!("{layers:?}"));
-            if routes.len() < MAX_PLACES && known.insert(key) {
+            // Kinds of robots that differ only in their own addresses share a probe.
+            let probe = &route.probe;
+            let is_same = |known: &ProbeRoute| Probe { from: probe.from, ..known.probe.clone() } == *probe;
+            if routes.len() < MAX_PLACES && !routes.iter().any(is_same) {
                 routes.push(route);
             }
         }

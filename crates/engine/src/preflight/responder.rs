@@ -4,15 +4,16 @@ use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use polygraph_link::{Conn, Link, Nanos, send_all};
+use polygraph_tls::failure::TlsFailure;
 use polygraph_tls::settings::ServerTls;
 use polygraph_traffic::Seed;
 use polygraph_transport::Channel;
-use polygraph_transport::tls::{self, ServerConfigs};
+use polygraph_transport::tls::{self, ServerConfigs, TlsServer};
 use polygraph_wire::preflight;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::SocketFlags;
@@ -27,8 +28,27 @@ const LOOK: Duration = Duration::from_millis(20);
 /// How long a client may take to send its request.
 const PATIENCE: Nanos = Nanos::from_millis(500);
 
-/// What answers at an address: its TLS, if its server has any.
-type Place = (SocketAddr, Option<Arc<ServerTls>>);
+/// What answers at an address.
+#[derive(Debug)]
+struct Place {
+    address: SocketAddr,
+    /// The TLS of its server, if it has any.
+    settings: Option<Arc<ServerTls>>,
+    /// Made for the first client, because making keys takes time.
+    tls: OnceLock<Result<TlsServer, TlsFailure>>,
+}
+
+impl Place {
+    /// TLS for its clients; `None` if its server has none.
+    fn tls(&self) -> Result<Option<&TlsServer>, TlsFailure> {
+        let Some(settings) = &self.settings else { return Ok(None) };
+        let made = self.tls.get_or_init(|| {
+            let (own, mut rng) = (self.address.ip().to_string(), Seed(0).stream("preflight", 0));
+            ServerConfigs::default().server(0, settings, 0, &own, &mut rng)
+        });
+        made.as_ref().map(Some).map_err(TlsFailure::clone)
+    }
+}
 
 /// Answers probes at some addresses until it is dropped. Any other request gets an empty reply with status 200,
 /// because devices check the health of their servers.
@@ -46,7 +66,11 @@ impl Responder {
     /// If an address cannot be used.
     pub fn start(places: &[(SocketAddr, Option<Arc<ServerTls>>)]) -> io::Result<Responder> {
         let listeners = places.iter().map(|(address, _)| listen(*address)).collect::<io::Result<Vec<_>>>()?;
-        let places = places.to_vec();
+        let place = |(address, settings): &(SocketAddr, Option<Arc<ServerTls>>)| {
+            let (address, settings) = (*address, settings.clone());
+            Arc::new(Place { address, settings, tls: OnceLock::new() })
+        };
+        let places: Vec<Arc<Place>> = places.iter().map(place).collect();
         let (stop, seen) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
         let (until, tokens) = (Arc::clone(&stop), Arc::clone(&seen));
         let body = move || {
@@ -73,7 +97,7 @@ impl Drop for Responder {
 }
 
 /// Accepts the clients that connect within [`LOOK`] and answers each on a thread.
-fn accept(listeners: &[OwnedFd], places: &[Place], tokens: &Arc<Mutex<Vec<String>>>) {
+fn accept(listeners: &[OwnedFd], places: &[Arc<Place>], tokens: &Arc<Mutex<Vec<String>>>) {
     let mut waiting: Vec<PollFd<'_>> = listeners.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
     let limit = Timespec { tv_sec: 0, tv_nsec: i64::from(LOOK.subsec_nanos()) };
     if poll(&mut waiting, Some(&limit)).is_err() {
@@ -82,23 +106,21 @@ fn accept(listeners: &[OwnedFd], places: &[Place], tokens: &Arc<Mutex<Vec<String
     let ready: Vec<bool> = waiting.iter().map(|fd| !fd.revents().is_empty()).collect();
     for ((listener, place), _) in listeners.iter().zip(places).zip(ready).filter(|(_, ready)| *ready) {
         if let Ok(fd) = rustix::net::accept_with(listener, SocketFlags::CLOEXEC) {
-            let (stream, place, tokens) = (TcpStream::from(fd), place.clone(), Arc::clone(tokens));
+            let (stream, place, tokens) = (TcpStream::from(fd), Arc::clone(place), Arc::clone(tokens));
             // A silent client must not delay the others. If the system has no resources left, the probe reports that.
             std::thread::spawn(move || answer(stream, &place, &tokens));
         }
     }
 }
 
-fn answer(stream: TcpStream, (address, tls): &Place, tokens: &Mutex<Vec<String>>) -> io::Result<()> {
+fn answer(stream: TcpStream, place: &Place, tokens: &Mutex<Vec<String>>) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build_local(Default::default())?;
     runtime.block_on(async {
         let net = Net::on_epoll(Nanos::from_millis(1), None)?;
         let mut conn = Channel::Plain(net.accepted(OwnedFd::from(stream)));
-        if let Some(settings) = tls {
-            let (own, mut rng) = (address.ip().to_string(), Seed(0).stream("preflight", 0));
-            let server = ServerConfigs::default().server(0, settings, 0, &own, &mut rng)?;
-            conn = tls::accept(&net, conn, &server)?;
+        if let Some(server) = place.tls()? {
+            conn = tls::accept(&net, conn, server)?;
             until(&net, net.now() + PATIENCE, tls::handshake(&mut conn)).await?;
         }
         let mut data = Vec::new();
