@@ -126,8 +126,11 @@ impl From<rustls::Error> for TlsFailure {
                     FailureKind::NotValidNow
                 }
                 C::NotValidForName | C::NotValidForNameContext { .. } => FailureKind::WrongName,
-                // The signature is wrong if a trusted authority has the name of the issuer but another key.
-                C::UnknownIssuer | C::BadSignature => FailureKind::UnknownAuthority,
+                // The signature is wrong, or made with another algorithm, if a trusted authority has the name of the issuer but
+                // another key.
+                C::UnknownIssuer
+                | C::BadSignature
+                | C::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => FailureKind::UnknownAuthority,
                 _ => FailureKind::BadCertificate,
             },
             E::NoCertificatesPresented => FailureKind::BadCertificate,

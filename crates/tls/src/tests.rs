@@ -254,6 +254,11 @@ fn each_bad_certificate_has_its_class() {
     let (kind, other, text) = kinds((client, server), name);
     assert_eq!((kind, other), (UnknownAuthority, Refused), "{text}");
     assert!(text.contains("unknown_ca"), "{text}");
+    // Another authority with the same name, whose key cannot have made such a signature.
+    let (mut client, server) = with(name, Validity::Always);
+    client.roots = make_authority("Test CA", KeyKind::Ed25519).unwrap().chain;
+    let (kind, other, text) = kinds((client, server), name);
+    assert_eq!((kind, other), (UnknownAuthority, Refused), "{text}");
     let (mut client, mut server) = settings(&authority);
     client.offer = TlsOffer { ciphers: Selector::only(vec![0x1301]), ..TlsOffer::default() };
     server.offer = TlsOffer { ciphers: Selector::only(vec![0x1303]), ..TlsOffer::default() };
