@@ -22,8 +22,9 @@ static MADE: Mutex<Option<HashMap<(String, String), String>>> = Mutex::new(None)
 pub fn authority(sharing_group: Option<&str>) -> Result<Identity, String> {
     let make = || {
         let name = sharing_group.and_then(|group| group.rsplit('/').next()).filter(|name| !name.is_empty());
-        let name = format!("Polygraph CA {}", name.unwrap_or_default());
-        Ok(pem::identity_text(&make_authority(name.trim_end(), KeyKind::EcdsaP256)?))
+        // Not the name of those that `polygraph certs` makes: tables of issuers show who intercepted a tunnel.
+        let name = format!("Polygraph CA {}", name.unwrap_or("of this test"));
+        Ok(pem::identity_text(&make_authority(&name, KeyKind::EcdsaP256)?))
     };
     PemFile::parse(&shared(sharing_group, "ca", make)?)?.identity()
 }
@@ -85,4 +86,19 @@ fn stored(path: &PathBuf, make: impl FnOnce() -> Result<String, String>) -> Resu
     let _ = fs::remove_file(&mine);
     written.map_err(|e| problem("write", e))?;
     fs::read_to_string(path).map_err(|e| problem("read", e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_authority_has_a_name_of_its_own() {
+        let named = |group: Option<&str>, name: &str| {
+            let certificate = authority(group).unwrap().chain.swap_remove(0);
+            certificate.windows(name.len()).any(|bytes| bytes == name.as_bytes())
+        };
+        assert!(named(None, "Polygraph CA of this test"));
+        assert!(named(Some("farm"), "Polygraph CA farm"));
+    }
 }
