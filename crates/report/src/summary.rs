@@ -48,8 +48,7 @@ pub fn summary_text(facts: &RunFacts, places: &[(&str, &Path)]) -> String {
                 ms(figure("resp_tm_p99"))
             ),
         );
-        let robots = facts.client.as_ref().map(|side| side.header().settings.as_slice());
-        if let Some(text) = protocols(&headline.scope.block, robots.and_then(unchecked)) {
+        if let Some(text) = protocols_of(facts) {
             row("protocols", text);
         }
         if facts.client.is_some() {
@@ -148,6 +147,13 @@ fn unchecked(settings: &[(String, String)]) -> Option<&'static str> {
         (false, true) => Some("certificates not checked"),
         (true, true) => Some("certificates not checked by all robots"),
     }
+}
+
+/// The protocols of the transactions in the phase of the headline figures, if there is more to say than HTTP/1 without TLS.
+pub fn protocols_of(facts: &RunFacts) -> Option<String> {
+    let headline = facts.headline.as_ref()?;
+    let robots = facts.client.as_ref().map(|side| side.header().settings.as_slice());
+    protocols(&headline.scope.block, robots.and_then(unchecked))
 }
 
 /// The protocols of the transactions, if some use TLS or a version of HTTP from 2 on: shares of versions of HTTP in transactions, and

@@ -149,12 +149,25 @@ impl Verdict {
         }
     }
 
-    /// The headline, then each reason and warning on a line.
+    /// What to do if the load generator was too slow. Other reasons name their remedy themselves, if there is one.
+    pub fn remedy(&self) -> Option<&'static str> {
+        let rule = self.findings.first()?.rule;
+        let too_slow = matches!(rule, "gaps" | "late" | "saturated" | "stalls");
+        (self.outcome == VerdictOutcome::Invalid && too_slow).then_some(
+            "repeat the run while nothing else uses the processors, lower the rate, or use more hosts; `polygraph doctor` says what \
+             slows a host down, and how many requests it can make",
+        )
+    }
+
+    /// The headline, each reason and warning on a line, and what to do.
     pub fn text(&self) -> String {
         let mut out = self.headline() + "\n";
         for finding in &self.findings {
             let lead = if finding.weight == FindingSeverity::Warning { "warning: " } else { "" };
             out.push_str(&format!("  - {lead}{}\n", finding.text));
+        }
+        if let Some(remedy) = self.remedy() {
+            out.push_str(&format!("  - what to do: {remedy}\n"));
         }
         out
     }

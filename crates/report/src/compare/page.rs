@@ -55,6 +55,7 @@ fn banner(comparison: &Comparison<'_>) -> Banner {
         meaning: text::conclusion(comparison),
         tone,
         reasons: of(DifferenceSeverity::Refuse),
+        remedy: None,
         warnings: of(DifferenceSeverity::Warn),
     }
 }

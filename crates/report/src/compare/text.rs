@@ -62,6 +62,7 @@ pub(super) fn conclusion(comparison: &Comparison<'_>) -> String {
         comparison.differs.iter().filter(|differs| differs.weight != DifferenceSeverity::Note).count();
     let mut text = match found {
         0 => format!("No difference: none of {total} figures differs significantly."),
+        1 => format!("1 of {total} figures differs."),
         found => format!("{found} of {total} figures differ."),
     };
     if unsure > 0 {

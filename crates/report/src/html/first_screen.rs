@@ -4,12 +4,12 @@ use polygraph_stats::Side;
 
 use super::page::{Banner, Part, Tile, Tone};
 use super::{Extras, charts};
-use crate::device;
 use crate::facts::{RunFacts, SideFacts};
 use crate::figures::value;
 use crate::fleet::FleetFacts;
 use crate::text;
 use crate::verdict::{FindingSeverity, LimitingParty, VerdictOutcome};
+use crate::{device, summary};
 
 /// Largest number of error classes on the first screen.
 const FAULTS: usize = 3;
@@ -65,6 +65,12 @@ pub fn subtitle(facts: &RunFacts) -> String {
     parts.join(" · ")
 }
 
+/// The device, and the protocols that robots used, if these are not HTTP/1 without TLS.
+pub fn facts(facts: &RunFacts, extras: &Extras) -> Vec<(String, String)> {
+    let protocols = summary::protocols_of(facts).map(|text| ("Protocols".to_owned(), text));
+    device(facts, extras).into_iter().chain(protocols).collect()
+}
+
 /// The device: its configuration, the resources it used, and the hits in its own log.
 pub fn device(facts: &RunFacts, extras: &Extras) -> Vec<(String, String)> {
     let pair = |name: &str, value: String| (name.to_owned(), value);
@@ -112,6 +118,7 @@ pub fn banner(facts: &RunFacts) -> Banner {
             VerdictOutcome::Invalid => Tone::Doubtful,
         },
         reasons: texts(true),
+        remedy: verdict.remedy(),
         warnings: texts(false),
     }
 }

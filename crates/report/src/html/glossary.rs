@@ -15,6 +15,7 @@ pub fn terms() -> Vec<Term> {
             "device",
             "the system under test: a proxy, cache or other intermediary between robots and servers",
         ),
+        word("bench", "the robots, the origin servers, and the machines and networks that they use"),
         word("robot", "a simulated user agent"),
         word("transaction", "one request of a robot with its reply, as measured"),
         word(

@@ -96,7 +96,7 @@ pub fn html_with(facts: &RunFacts, extras: &Extras) -> String {
     let title = first_screen::title(facts, extras);
     let page = Page {
         subtitle: first_screen::subtitle(facts),
-        facts: first_screen::device(facts, extras),
+        facts: first_screen::facts(facts, extras),
         banner: Some(first_screen::banner(facts)),
         tiles: first_screen::tiles(facts),
         lead: first_screen::lead(facts),

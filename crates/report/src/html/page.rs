@@ -61,6 +61,8 @@ pub struct Banner {
     pub tone: Tone,
     /// The findings that decided the verdict.
     pub reasons: Vec<String>,
+    /// What to do about these findings.
+    pub remedy: Option<&'static str>,
     /// Warnings for those who use the figures.
     pub warnings: Vec<String>,
 }

@@ -64,6 +64,7 @@ pub fn html(report: &PeakReport) -> String {
                 _ => Tone::Doubtful,
             },
             reasons: report.next.iter().cloned().collect(),
+            remedy: None,
             warnings: Vec::new(),
         }),
         tiles: tiles(report),

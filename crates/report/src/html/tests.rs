@@ -230,6 +230,17 @@ fn a_fleet_says_what_it_did_and_what_it_has_lost() {
 
 /// What the program knows of the device stands under the title, in a section, and in figures.
 #[test]
+fn the_protocols_are_under_the_title() {
+    let top = |run: Run| {
+        let page = html(&fold(&run.logs()).unwrap());
+        page.split_once("<main>").unwrap().0.to_owned()
+    };
+    let with_tls = top(Run { rich: true, ..Run::default() });
+    assert!(with_tls.contains("<dt>Protocols</dt>") && with_tls.contains("handshake"), "{with_tls}");
+    assert!(!top(Run::default()).contains("Protocols"));
+}
+
+#[test]
 fn the_device_is_under_the_title() {
     let dir = tempfile::tempdir().unwrap();
     let facts = fold(&Run::default().logs()).unwrap();

@@ -129,7 +129,12 @@ fn saturated_client_and_saturated_server() {
 #[test]
 fn late_starts() {
     // The mean response time is about 1.4 s, so 70 ms are allowed.
-    check(&Run { late_us: 100_000, ..Run::default() }, VerdictOutcome::Invalid, &["late"]);
+    let late = Run { late_us: 100_000, ..Run::default() };
+    check(&late, VerdictOutcome::Invalid, &["late"]);
+    let told = |run: &Run| fold(&run.logs()).unwrap().verdict.text();
+    assert!(told(&late).contains("\n  - what to do: repeat the run "), "{}", told(&late));
+    // Nothing of that helps a test with too few transactions.
+    assert!(!told(&Run { rate: 2.0, ..Run::default() }).contains("what to do"));
     check(&Run { late_us: 40_000, ..Run::default() }, VerdictOutcome::Valid, &[]);
 }
 
