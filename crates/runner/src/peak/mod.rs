@@ -16,12 +16,13 @@ pub use self::text::{conclusion, heading, next_step, shown, status_of, step_line
 const RUN_SECONDS: f64 = 60.0;
 
 /// The shortest run, in think times of the servers. The warm-up, a tenth of it, must be longer than the time until replies come as
-/// fast as requests go out; otherwise a device that keeps up seems to fall behind.
-const LEAST_THINK_TIMES: f64 = 20.0;
+/// fast as requests go out; otherwise a device that keeps up seems to fall behind. The default goal is enough for the default think
+/// time, whose mean is a little more than 3 s because no think time is negative.
+const LEAST_THINK_TIMES: f64 = 19.0;
 
 /// Extends a goal to a run at `rate` requests per second that is long enough for a verdict, including the warm-up, in which
 /// nothing is measured. It plans for 1.5 times the transactions that a verdict needs, because random arrivals then fall short
-/// only once in a million runs, and for 20 times the mean think time of the servers (`think`, in seconds).
+/// only once in a million runs, and for 19 times the mean think time of the servers (`think`, in seconds).
 pub fn long_enough(goal: Goal, rate: f64, think: f64) -> Goal {
     let transactions = LEAST_TRANSACTIONS as f64 * 1.5 / (1.0 - WARM_SHARE);
     let seconds = (transactions / rate).max(LEAST_THINK_TIMES * think);
@@ -127,10 +128,11 @@ mod tests {
         let goal = Goal { duration: Some(5.0), errors: Some(0.3), ..Goal::default() };
         assert_eq!(long_enough(goal, 10.0, 0.1), Goal { duration: Some(17.0), ..goal });
         assert_eq!(long_enough(goal, 1000.0, 0.1), goal);
-        assert_eq!(long_enough(goal, 1000.0, 3.0).duration, Some(60.0));
+        assert_eq!(long_enough(goal, 1000.0, 3.0).duration, Some(57.0));
+        assert_eq!(long_enough(default_goal(), 1000.0, 3.083), default_goal());
         let count = Goal { xactions: Some(50), ..Goal::default() };
         assert_eq!(long_enough(count, 10.0, 0.1).xactions, Some(167));
-        assert_eq!(long_enough(count, 10.0, 3.0).xactions, Some(600));
+        assert_eq!(long_enough(count, 10.0, 3.0).xactions, Some(570));
         // Nine tenths of it are measured: 153 transactions, of which 100 are needed; 53 are more than four standard
         // deviations.
         assert!((17.0 * 10.0 * (1.0 - WARM_SHARE) - 100.0) / 153f64.sqrt() > 4.0);
