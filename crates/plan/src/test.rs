@@ -83,6 +83,14 @@ pub struct Endpoint {
     pub names: Vec<String>,
 }
 
+/// The robots of a profile, for messages: those of a test without a workload file have no name of their own.
+fn called(profile: &Profile) -> String {
+    match profile.name.as_str() {
+        "robots" => "the robots".to_owned(),
+        name => format!("the robots {name}"),
+    }
+}
+
 impl Test {
     /// Number of robots.
     pub fn robot_count(&self) -> usize {
@@ -190,7 +198,7 @@ impl Test {
         let may_speak = |profile: &&Arc<Profile>| profile.speaks_http3() || profile.follow_alt_svc;
         for profile in self.robots.iter().filter(may_speak) {
             let does = if profile.speaks_http3() { "speak HTTP/3" } else { "follow Alt-Svc to HTTP/3" };
-            let why = |what: &str| Err(format!("the robots {} {does}, but {what}", profile.name));
+            let why = |what: &str| Err(format!("{} {does}, but {what}", called(profile)));
             if profile.socks.is_some() {
                 return why(
                     "use SOCKS proxies, which carry no UDP here: leave out the proxies, or \"3\" of `http_versions`",
@@ -223,9 +231,10 @@ impl Test {
             {
                 return Err(format!(
                     "robots meet the certificate of {}, which has a `certificate_fault`, themselves if there is no device or it opens no \
-                     tunnels, but the robots {} check no certificates, so nothing can be expected: name the authorities that they trust, \
+                     tunnels, but {} check no certificates, so nothing can be expected: name the authorities that they trust, \
                      with --trust_ca FILE or `root_certificate` in their `ssl_wraps`",
-                    server.authority, profile.name
+                    server.authority,
+                    called(profile)
                 ));
             }
         }
@@ -350,6 +359,20 @@ impl Test {
         for ServerGroup { farm, .. } in &mut self.servers {
             farm.accepts_http1 = true;
             farm.http2.get_or_insert_default();
+        }
+    }
+
+    /// Lets servers that accept the versions of all robots accept HTTP/1.1 as well, for simulations, whose devices send nothing else
+    /// to servers.
+    pub fn serve_http1(&mut self) {
+        let spoken: Vec<HttpVersion> =
+            self.robots.iter().flat_map(|profile| profile.http_version.items()).copied().collect();
+        for ServerGroup { farm, .. } in &mut self.servers {
+            let accepts = |version: &HttpVersion| match version.is_multiplexed() {
+                true => farm.http2.is_some(),
+                false => farm.accepts_http1,
+            };
+            farm.accepts_http1 |= spoken.iter().all(accepts);
         }
     }
 

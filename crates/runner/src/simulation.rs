@@ -114,7 +114,10 @@ impl Simulation {
         test.without_socks();
         test.without_tls();
         let device = match setup.device {
-            Some(model) => Some((model, insert_device(&mut test)?)),
+            Some(model) => {
+                test.serve_http1();
+                Some((model, insert_device(&mut test)?))
+            }
             None => {
                 check_direct(&test, &places)?;
                 None

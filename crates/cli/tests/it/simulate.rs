@@ -186,6 +186,27 @@ fn rules_of_another_version_are_told_and_not_compared_with_our_own() {
     assert!(done.code() == Some(15) && done.err.contains("rules of choice"), "{done:?}");
 }
 
+/// The cache of the simulation sends HTTP/1.1.
+#[test]
+fn servers_without_http1_are_simulated() {
+    let sandbox = Sandbox::new();
+    let shown = |robots: &str| {
+        sandbox.write(
+            "one.pg",
+            &format!(
+                "Content C = {{ size = const(1KB); cachable = 0%; }};
+                 Server S = {{ contents = [ C ]; addresses = [ '127.0.0.1:80' ]; http_versions = [ \"2\" ]; }};
+                 Robot R = {{ origins = S.addresses; addresses = [ '127.0.0.1' ]; req_rate = 50/sec; http_versions = [ \"{robots}\" ]; }};
+                 Phase P = {{ name = \"p\"; goal.duration = 3sec; }};
+                 schedule(P); use(S, R);"
+            ),
+        );
+        sandbox.polygraph("check one.pg").out
+    };
+    assert!(shown("2").contains("offered, by simulation with a cache"), "{}", shown("2"));
+    assert!(shown("1.1").contains("offered: not simulated, because"), "{}", shown("1.1"));
+}
+
 #[test]
 fn devices_that_translate_between_versions_are_predicted() {
     // Without the device, robots of HTTP/2 meet servers that have HTTP/1.1 only.

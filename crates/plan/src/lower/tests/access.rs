@@ -39,6 +39,9 @@ fn tls_is_adopted() {
     let mut through = test.clone();
     through.through_proxies(&["10.0.0.9:80".parse().unwrap()]);
     assert!(through.check_http3().unwrap_err().contains("forward proxy"));
+    Arc::make_mut(&mut through.robots[0]).name = "robots".to_owned();
+    let told = through.check_http3().unwrap_err();
+    assert!(told.starts_with("the robots speak HTTP/3, but use a forward proxy"), "{told}");
     let mut through = test.clone();
     through.through_socks(&["10.0.0.9:1080".parse().unwrap()], false);
     assert!(through.check_http3().unwrap_err().contains("SOCKS"));
@@ -46,6 +49,15 @@ fn tls_is_adopted() {
     through.device_tls = Some(false);
     through.through_surrogate("10.0.0.9:80".parse().unwrap());
     assert!(through.check_http3().unwrap_err().contains("has no TLS"));
+    // The device of a simulation sends HTTP/1.1, but not where robots and servers do not understand each other anyway.
+    for (robots, served) in [("2", true), ("1.1", false)] {
+        let mut simulated = adopted(&format!(
+            "SslWrap W; {both} S.http_versions = [ \"2\", \"3\" ]; R.http_versions = [ \"{robots}\" ];"
+        ));
+        simulated.without_tls();
+        simulated.serve_http1();
+        assert_eq!(simulated.servers[0].farm.accepts_http1, served, "{robots}");
+    }
     // Robots of another version may follow an announcement of it.
     let followed = format!(
         "SslWrap W; {both} S.http_versions = [ \"2\", \"3\" ]; S.alt_svc = 90sec; R.http_versions = [ \"2\" ]; R.follow_alt_svc = true;"
