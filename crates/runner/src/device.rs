@@ -344,9 +344,9 @@ impl DeviceReport {
             // Devices count hits among all requests, robots only among basic transactions.
             Some(plain) => write!(
                 line,
-                "{requests} requests, the robots sent {seen}; of those that any cache may answer, its log has {} with {} hits, \
-                 and the robots had {basic} answered, with {seen_hits} hits",
-                plain.requests, plain.hits,
+                "{requests} requests, the robots sent {seen}; of plain requests, its log has {} hits in {}, and the robots saw \
+                 {seen_hits} in {basic}",
+                plain.hits, plain.requests,
             ),
             None => write!(line, "{hits} hits in {requests} requests, the robots saw {seen_hits} in {seen}"),
         };

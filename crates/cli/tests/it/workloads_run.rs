@@ -57,7 +57,7 @@ fn counts(out: &str) -> Counts {
     let numbers: Vec<f64> =
         text.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect();
     match numbers[..] {
-        [requests, robots_requests, _, hits, _, robots_hits] => {
+        [requests, robots_requests, hits, _, robots_hits, _] => {
             Counts { requests, hits, robots_requests, robots_hits }
         }
         [hits, requests, robots_hits, robots_requests] => {
