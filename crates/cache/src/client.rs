@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use polygraph_link::{Conn, Link};
-use polygraph_wire::auth::access::{AccessRequest, ConnectionAccess};
+use polygraph_wire::auth::access::{AccessRequest, ConnectionAccess, ProvenKeys};
 use polygraph_wire::body::{has_two_framings, request_framing};
 use polygraph_wire::head::{Header, keeps_alive};
 use polygraph_wire::{Framing, HeadError, RequestHead, parse_request};
@@ -137,6 +137,7 @@ impl<L: Link> Proxy<L> {
                 target: head.target,
                 unix_ms: self.link.unix_millis(),
                 secret: self.shared.secret,
+                proven: &ProvenKeys::default(),
             };
             let is_field = |header: &&Header<'_>| header.name.eq_ignore_ascii_case("proxy-authorization");
             let fields = head.headers.iter().filter(is_field).map(|header| header.value);

@@ -1,5 +1,8 @@
 //! The part of a service: whether a token comes from somebody to whom the KDC gave a ticket (RFC 4120, section 3.2).
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::MECHANISM;
@@ -26,15 +29,22 @@ pub struct ServiceKey {
     pub key: CipherKey,
 }
 
+/// Which keys of a service have opened a ticket, by their places: those are the keys that the KDC has, too.
+#[derive(Debug, Default)]
+pub struct ProvenKeys(RefCell<BTreeSet<usize>>);
+
 /// Why a token is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     /// It is no token of Kerberos.
     #[error("the token is malformed")]
     Malformed,
-    /// The key that the ticket names does not open it.
-    #[error("the key of the service does not open the ticket")]
-    Key,
+    /// The key that the ticket names does not open it, but has opened others: this ticket is not as the KDC made it.
+    #[error("the ticket was altered")]
+    Altered,
+    /// The key that the ticket names does not open it, and has opened no other: the KDC has another key.
+    #[error("the key of {0} opens no ticket")]
+    WrongKey(String),
     /// There is no key of the name, version and type that the ticket names, and no other key opens it.
     #[error("there is no key of {0}")]
     NoKey(String),
@@ -109,14 +119,20 @@ impl TicketPart {
     }
 }
 
-/// Checks a token with the keys of the service, at the time of `random` and `now`.
+/// Checks a token with the keys of the service, at the time of `random` and `now`. `proven` is what earlier tokens told about these keys.
 ///
 /// # Errors
 /// If the token does not prove who the client is.
-pub fn check(token: &[u8], keys: &[ServiceKey], random: [u8; 16], now: Moment) -> Result<Known, TokenError> {
+pub fn check(
+    token: &[u8],
+    keys: &[ServiceKey],
+    proven: &ProvenKeys,
+    random: [u8; 16],
+    now: Moment,
+) -> Result<Known, TokenError> {
     let request = request_in(token).ok_or(TokenError::Malformed)?;
     let (options, ticket, secret) = read_request(request).ok_or(TokenError::Malformed)?;
-    let part = open_ticket(&ticket, keys)?;
+    let part = open_ticket(&ticket, keys, proven)?;
     let authenticator = secret.open(&part.key, Usage::Authenticator)?;
     let (client, made, micros) = read_authenticator(&authenticator).ok_or(TokenError::Malformed)?;
     if !client.is(&part.client) {
@@ -162,10 +178,18 @@ fn read_authenticator(bytes: &[u8]) -> Option<(Principal, u64, i64)> {
 }
 
 /// Opens a ticket with whichever key does: names and versions of keys are often wrong, and a wrong key never opens it.
-fn open_ticket(ticket: &TicketFrame, keys: &[ServiceKey]) -> Result<TicketPart, TokenError> {
-    for key in keys {
+fn open_ticket(
+    ticket: &TicketFrame,
+    keys: &[ServiceKey],
+    proven: &ProvenKeys,
+) -> Result<TicketPart, TokenError> {
+    let mut proven = proven.0.borrow_mut();
+    for (place, key) in keys.iter().enumerate() {
         match ticket.secret.open(&key.key, Usage::OfTicket) {
-            Ok(part) => return TicketPart::read(&part).ok_or(TokenError::Malformed),
+            Ok(part) => {
+                proven.insert(place);
+                return TicketPart::read(&part).ok_or(TokenError::Malformed);
+            }
             Err(missing @ CipherError::Missing) => return Err(TokenError::Cipher(missing)),
             Err(_) => {}
         }
@@ -177,13 +201,15 @@ fn open_ticket(ticket: &TicketFrame, keys: &[ServiceKey]) -> Result<TicketPart, 
             && *kind == i64::from(key.key.kind().number())
             && version.is_none_or(|version| version == i64::from(key.version))
     };
-    match keys.iter().any(is_named) {
-        true => Err(TokenError::Key),
-        false => {
-            let version = version.map_or_else(String::new, |version| format!(", version {version}"));
-            Err(TokenError::NoKey(format!("{name}{version}, encryption type {kind}")))
-        }
+    let mut named =
+        keys.iter().enumerate().filter(|(_, key)| is_named(key)).map(|(place, _)| place).peekable();
+    let is_known = named.peek().is_some();
+    if named.any(|place| proven.contains(&place)) {
+        return Err(TokenError::Altered);
     }
+    let version = version.map_or_else(String::new, |version| format!(", version {version}"));
+    let text = format!("{name}{version}, encryption type {kind}");
+    Err(if is_known { TokenError::WrongKey(text) } else { TokenError::NoKey(text) })
 }
 
 /// The reply that shows that the service could read the request (AP-REP).
@@ -258,7 +284,8 @@ mod tests {
     }
 
     fn checked(token: &[u8], byte: u8, seconds: u64) -> Result<Known, TokenError> {
-        check(token, &[service_key(3), service_key(byte)], [4; 16], Moment::of_millis(seconds * 1000, 0))
+        let (proven, now) = (ProvenKeys::default(), Moment::of_millis(seconds * 1000, 0));
+        check(token, &[service_key(3), service_key(byte)], &proven, [4; 16], now)
     }
 
     #[test]
@@ -267,16 +294,35 @@ mod tests {
         assert!(is_token(&token));
         let known = Known { client: Principal::user("joe"), reply: None };
         assert_eq!(checked(&token, 1, NOW + 9), Ok(known));
-        assert_eq!(checked(&token, 2, NOW + 9), Err(TokenError::Key));
+        let wrong = TokenError::WrongKey("HTTP/a.tst@R, encryption type 18".to_owned());
+        assert_eq!(checked(&token, 2, NOW + 9), Err(wrong));
         let other = [ServiceKey { name: "HTTP/b.tst@R".to_owned(), ..service_key(2) }];
         let named = TokenError::NoKey("HTTP/a.tst@R, encryption type 18".to_owned());
-        assert_eq!(check(&token, &other, [4; 16], Moment::of_millis(NOW * 1000, 0)), Err(named));
+        let now = Moment::of_millis(NOW * 1000, 0);
+        assert_eq!(check(&token, &other, &ProvenKeys::default(), [4; 16], now), Err(named));
         assert_eq!(checked(&token, 1, NOW + 306), Err(TokenError::Clock));
         assert_eq!(checked(&token, 1, NOW + 4000), Err(TokenError::Expired));
         assert_eq!(checked(&token, 1, NOW - 301), Err(TokenError::Expired));
         let stolen = ticket("ann", "joe").token(fresh(NOW)).unwrap();
         assert_eq!(checked(&stolen, 1, NOW), Err(TokenError::Owner));
         assert_eq!(checked(b"x", 1, NOW), Err(TokenError::Malformed));
+    }
+
+    /// A keytab with a wrong key opens no ticket; one with the right key opens those that nobody altered.
+    #[test]
+    fn a_key_that_has_opened_a_ticket_is_right() {
+        let (keys, proven) = ([service_key(1)], ProvenKeys::default());
+        let opens = |keys: &[ServiceKey], token: &[u8]| {
+            check(token, keys, &proven, [4; 16], Moment::of_millis(NOW * 1000, 0)).map(drop)
+        };
+        let token = ticket("joe", "joe").token(fresh(NOW)).unwrap();
+        let mut altered = token.clone();
+        altered[token.len() / 2] ^= 1;
+        assert!(matches!(opens(&keys, &altered), Err(TokenError::WrongKey(_))), "nothing speaks for the key");
+        assert_eq!(opens(&keys, &token), Ok(()));
+        assert_eq!(opens(&keys, &altered), Err(TokenError::Altered));
+        let renewed = [service_key(1), ServiceKey { name: "HTTP/a.tst@R".to_owned(), ..service_key(2) }];
+        assert_eq!(opens(&renewed, &altered), Err(TokenError::Altered), "no version tells which key");
     }
 
     #[test]

@@ -195,7 +195,7 @@ fn note(recorder: &Recorder, config: &OriginConfig, request: &Request, sent: &Se
     }
     match request.denial.as_ref().and_then(|denial| denial.refused.as_ref()) {
         Some(Refused::Credentials(account)) => note(ErrorKind::CredentialsRefused, &|| account.clone()),
-        Some(Refused::UnknownKey(key)) => note(ErrorKind::TicketKey, &|| format!("no key of {key}")),
+        Some(Refused::Keys(why)) => note(ErrorKind::TicketKey, &|| why.clone()),
         None => {}
     }
     if sent.status == 406 {

@@ -17,7 +17,7 @@ use polygraph_tls::failure::TlsFailure;
 use polygraph_traffic::{AbortCoords, Random};
 use polygraph_transport::Channel;
 use polygraph_transport::tls::{self, TlsServer};
-use polygraph_wire::auth::access::{AccessRequest, ConnectionAccess};
+use polygraph_wire::auth::access::{AccessRequest, ConnectionAccess, ProvenKeys};
 
 use self::reading::HEAD_LIMIT;
 pub(crate) use self::reading::{NextRequest, begins_like_a_request};
@@ -44,6 +44,8 @@ pub struct Server<L: Link> {
     tls: Option<Result<TlsServer, TlsFailure>>,
     /// The known worlds by server name; the list grows on demand.
     known_worlds: RefCell<Vec<KnownWorlds>>,
+    /// Which keys of its keytab are right.
+    proven: ProvenKeys,
 }
 
 /// How a connection ended, or what else it carries.
@@ -90,6 +92,7 @@ impl<L: Link> Server<L> {
             tls,
             identity: ServerIdentity::new(&origin.config, &spec, origin.contents),
             known_worlds: RefCell::default(),
+            proven: ProvenKeys::default(),
             origin: Rc::clone(origin),
         })
     }
@@ -361,6 +364,7 @@ impl<L: Link> Server<L> {
             target: &credentials.target,
             unix_ms: self.origin.link.unix_millis(),
             secret: self.origin.config.seed.0,
+            proven: &self.proven,
         };
         let fields = credentials.fields.iter().map(Vec::as_slice);
         match access.check(connection, fields, &about) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use polygraph_kerberos::Fresh;
 use polygraph_kerberos::login::{Login, LoginStep, is_request};
-use polygraph_kerberos::service::{self, ServiceKey};
+use polygraph_kerberos::service::{self, ProvenKeys, ServiceKey};
 use polygraph_kerberos::{CipherKey, EncryptionType, Moment, Principal, error_code, keytab};
 use polygraph_origin::names::ServerNames;
 use polygraph_origin::request::{Request, RequestReader};
@@ -302,7 +302,8 @@ pub fn handshake(data: &[u8]) {
     }
     let users = [("joe".to_owned(), "secret".to_owned())];
     let access = Access::new(vec![Scheme::Negotiate, Scheme::Ntlm], "bench", users);
-    let request = AccessRequest { method: "GET", target: "/", unix_ms: 1, secret: 1 };
+    let proven = ProvenKeys::default();
+    let request = AccessRequest { method: "GET", target: "/", unix_ms: 1, secret: 1, proven: &proven };
     let unique = Uniqueness { nonce: [1; 8], unix_ms: 1 };
     let account = Account { name: "joe", password: "wrong" };
     for framing in [TokenFrame::Ntlm, TokenFrame::Raw, TokenFrame::Spnego] {
@@ -341,7 +342,10 @@ pub fn kerberos(data: &[u8]) {
     }
     std::hint::black_box(error_code(data));
     let keys = [ServiceKey { name: "HTTP/a@R".to_owned(), version: 1, key: key(2) }];
-    assert!(service::check(data, &keys, [3; 16], fresh.now).is_err(), "nobody knows the key");
+    assert!(
+        service::check(data, &keys, &ProvenKeys::default(), [3; 16], fresh.now).is_err(),
+        "nobody knows the key"
+    );
     if let Ok(keys) = keytab::read(data) {
         assert_eq!(keytab::read(&keytab::write(&keys)).map(|again| again.len()), Ok(keys.len()));
     }

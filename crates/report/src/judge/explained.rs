@@ -64,7 +64,8 @@ pub(super) fn explained(facts: &RunFacts, scope: &Scope, phases: &str) -> Option
             let unopened = |block: &Block| block.errors[ErrorKind::TicketKey] as f64;
             let unopened = seen_by_servers(facts, kind, unopened)?;
             let why = format!(
-                ": the servers' `keytab` lacks the key of {unopened:.0} tickets that robots showed: make the keytab anew"
+                ": the servers' `keytab` lacks the key of {unopened:.0} tickets that robots showed, or has a wrong one: make the keytab anew, \
+                 with the KDC of the robots"
             );
             Some((Test, why))
         }

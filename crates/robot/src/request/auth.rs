@@ -439,7 +439,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use polygraph_kerberos::Moment;
-    use polygraph_wire::auth::access::{self, Access, AccessRequest, ConnectionAccess};
+    use polygraph_wire::auth::access::{self, Access, AccessRequest, ConnectionAccess, ProvenKeys};
 
     use super::*;
 
@@ -538,7 +538,8 @@ mod tests {
     /// The challenge of a server to this header line; `None` if it grants access.
     fn ask((access, connection): &mut (Access, ConnectionAccess), line: &str) -> Option<String> {
         let value = line.trim_end().split_once(": ").map(|(_, value)| value.as_bytes());
-        let request = AccessRequest { method: "GET", target: "/x", unix_ms: 9, secret: 1 };
+        let proven = &ProvenKeys::default();
+        let request = AccessRequest { method: "GET", target: "/x", unix_ms: 9, secret: 1, proven };
         let checked = access.check(connection, value.into_iter(), &request);
         checked.err().map(|mut denial| String::from_utf8(denial.challenges.remove(0)).unwrap())
     }

@@ -351,7 +351,7 @@ catalogue! {
     "c" 254 FreshnessChanged "freshness_changed" Client Noted Message "freshness of a reply is not what the server sent"
         "`Expires`, or `max-age` of `Cache-Control`, of a reply that the server made for the request are not those of the life cycle of the object: the device changed them, so caches keep the copy for another time. If that is wanted, as in front of a site of one's own, hits gained so are no merit of the cache."
     "c" 255 TicketKey "ticket_key" Server Noted Bench "Kerberos: no key for a ticket in the keytab"
-        "The `keytab` of the Server lacks the key that the ticket names (service, version and type are in the examples). Make the keytab anew after every change of the key: `ktadd` itself changes it."
+        "The `keytab` of the Server lacks the key that the ticket names (service, version and type are in the examples), or has another key under that name, which has opened no ticket: that of another KDC, or of the service before it was deleted and made again. Make the keytab anew after every change of the key: `ktadd` itself changes it."
     "c" 256 BadCertificateAccepted "bad_certificate_accepted" Client Fails Access "content of a server with a bad certificate"
         "The server shows a bad certificate on purpose (`certificate_fault`), and its content arrived all the same: the device does not check the certificates of servers, so its users see the pages of a server that may be anybody."
     "s" 0 System "system" Both Fails Bench "other operating system error"

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use base64::prelude::{BASE64_STANDARD, Engine};
 use md5::{Digest as _, Md5};
 use polygraph_kerberos::Moment;
+pub use polygraph_kerberos::service::ProvenKeys;
 use polygraph_kerberos::service::{self, ServiceKey, TokenError};
 use serde::{Deserialize, Serialize};
 
@@ -101,6 +102,8 @@ pub struct AccessRequest<'a> {
     pub unix_ms: u64,
     /// Makes nonces unpredictable for others.
     pub secret: u64,
+    /// What earlier requests told about the [keys](Access::keys).
+    pub proven: &'a ProvenKeys,
 }
 
 /// Why a request may not pass.
@@ -117,8 +120,8 @@ pub struct AccessDenied {
 pub enum Refused {
     /// Their scheme and user, as far as they can be read.
     Credentials(String),
-    /// A ticket whose key is not among the [keys](Access::keys): what the ticket says about it.
-    UnknownKey(String),
+    /// A ticket that the [keys](Access::keys) do not open, because they are not those of the KDC: what is wrong with them.
+    Keys(String),
 }
 
 impl Access {
@@ -180,7 +183,7 @@ impl Access {
                             refused: None,
                         });
                     }
-                    Step::NoKey(of) => unopened = Some(Refused::UnknownKey(of)),
+                    Step::Unopened(why) => unopened = Some(Refused::Keys(why)),
                     Step::Refused => {}
                 }
             }
@@ -299,9 +302,12 @@ impl Access {
     /// Decides by a token of Kerberos alone.
     fn check_ticket(&self, token: &[u8], request: &AccessRequest<'_>) -> Step {
         let random = hash(&[&request.secret.to_be_bytes(), &request.unix_ms.to_be_bytes(), token]);
-        match service::check(token, &self.keys, random, Moment::of_millis(request.unix_ms, 0)) {
+        let now = Moment::of_millis(request.unix_ms, 0);
+        match service::check(token, &self.keys, request.proven, random, now) {
             Ok(known) => Step::Granted(known.reply),
-            Err(TokenError::NoKey(of)) => Step::NoKey(of),
+            Err(error @ (TokenError::NoKey(_) | TokenError::WrongKey(_))) => {
+                Step::Unopened(error.to_string())
+            }
             Err(_) => Step::Refused,
         }
     }
@@ -351,8 +357,8 @@ enum Step {
     Granted(Option<Vec<u8>>),
     /// The client has to answer this token.
     Ask(Vec<u8>),
-    /// The ticket is for a key that this side does not have.
-    NoKey(String),
+    /// The ticket is for a key that this side does not have; what is wrong with its keys.
+    Unopened(String),
     Refused,
 }
 
@@ -414,7 +420,8 @@ mod tests {
         field: Option<&[u8]>,
         now: u64,
     ) -> Option<String> {
-        let request = AccessRequest { method: "GET", target: TARGET, unix_ms: now * 1000, secret: 7 };
+        let (proven, unix_ms) = (&ProvenKeys::default(), now * 1000);
+        let request = AccessRequest { method: "GET", target: TARGET, unix_ms, secret: 7, proven };
         let checked = access.check(connection, field.into_iter(), &request);
         checked.err().map(|denial| String::from_utf8(denial.challenges.join(&b", "[..])).unwrap())
     }
@@ -462,7 +469,8 @@ mod tests {
             assert_eq!(asked(&access, Some(&good), 1_300), None);
             assert_eq!(asked(&access, Some(&answer(&first, "joe", "a:b", "/x")), 1_000), None);
             // Behind a proxy, the target is a path.
-            let here = AccessRequest { method: "GET", target: "/x", unix_ms: 1_000_000, secret: 7 };
+            let (proven, unix_ms) = (&ProvenKeys::default(), 1_000_000);
+            let here = AccessRequest { method: "GET", target: "/x", unix_ms, secret: 7, proven };
             let mut fields = [good.as_slice()].into_iter();
             assert!(access.check(&mut ConnectionAccess::default(), &mut fields, &here).is_ok());
             let again = asked(&access, Some(&good), 1_301).unwrap();

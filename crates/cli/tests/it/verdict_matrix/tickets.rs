@@ -1,7 +1,9 @@
 //! KDCs that are silent, dead, refuse or have another time.
 
-use std::io::Read as _;
-use std::net::{TcpListener, UdpSocket};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::process::Signal;
 
@@ -52,6 +54,59 @@ fn sockets() -> (UdpSocket, TcpListener) {
     (0..20).find_map(both).expect("a port of both protocols is free")
 }
 
+/// A run behind a proxy. The server has this keytab.
+fn through(sandbox: &Sandbox, kdc: &Kdc, keytab: &str, altered: bool) -> Got {
+    let mut proxy = sandbox.start("proxy --port 0 --loops 1");
+    let mut port = proxy.port("proxy at");
+    if altered {
+        port = altering_tickets(port);
+    }
+    let words = asking(sandbox, kdc, &kdc.wrap("servers", ""), "joe", "2sec");
+    let text = sandbox.read("tickets.pg").replace(&kdc.path("web.keytab"), keytab);
+    sandbox.write("tickets.pg", &text);
+    let done = sandbox.polygraph(&words.replace("--no_proxy", &format!("--proxy 127.0.0.1:{port}")));
+    Got::of_run(sandbox, &done)
+}
+
+/// A way to `port` on which every second ticket is altered.
+fn altering_tickets(port: u16) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let own = listener.local_addr().unwrap().port();
+    let tickets = Arc::new(AtomicUsize::new(0));
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let Ok(server) = TcpStream::connect(("127.0.0.1", port)) else { continue };
+            let (mut back, mut to_client) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+            std::thread::spawn(move || {
+                let _ = std::io::copy(&mut back, &mut to_client);
+                let _ = to_client.shutdown(Shutdown::Both);
+            });
+            let tickets = Arc::clone(&tickets);
+            std::thread::spawn(move || pass_on_altered(client, server, &tickets));
+        }
+    });
+    own
+}
+
+/// Passes on lines until the end.
+fn pass_on_altered(client: TcpStream, mut server: TcpStream, tickets: &AtomicUsize) {
+    let (mut client, mut line) = (BufReader::new(client), Vec::new());
+    while client.read_until(b'\n', &mut line).is_ok_and(|size| size > 0) {
+        const FIELD: &[u8] = b"authorization: negotiate ";
+        let is_ticket = line.len() > 200 && line[..FIELD.len()].eq_ignore_ascii_case(FIELD);
+        if is_ticket && tickets.fetch_add(1, Ordering::Relaxed) % 2 == 1 {
+            // The middle belongs to what only the servers can read.
+            let middle = line.len() / 2;
+            line[middle] = if line[middle] == b'A' { b'B' } else { b'A' };
+        }
+        if server.write_all(&line).is_err() {
+            break;
+        }
+        line.clear();
+    }
+    let _ = server.shutdown(Shutdown::Both);
+}
+
 /// A run whose KDC gets a signal when robots have their tickets.
 fn struck(sandbox: &Sandbox, signal: Signal) -> Got {
     let kdc = Kdc::start(sandbox, 4096);
@@ -77,11 +132,27 @@ pub fn tickets() -> Vec<Row> {
                 let kdc = Kdc::start(sandbox, 4096);
                 // Each such command makes another key.
                 kdc.administer(&format!("ktadd -k {} HTTP/127.0.0.1", kdc.path("new.keytab")));
-                let mut proxy = sandbox.start("proxy --port 0 --loops 1");
-                let through = format!("--proxy 127.0.0.1:{}", proxy.port("proxy at"));
-                let words = asking(sandbox, &kdc, &kdc.wrap("servers", ""), "joe", "2sec");
-                let done = sandbox.polygraph(&words.replace("--no_proxy", &through));
-                Got::of_run(sandbox, &done)
+                through(sandbox, &kdc, &kdc.path("web.keytab"), false)
+            },
+        ),
+        Row::new(
+            "a run",
+            "the servers' keytab has the key of another KDC, behind a proxy",
+            Want::invalid("test", "errors"),
+            |sandbox| {
+                let (kdc, elsewhere) = (Kdc::start(sandbox, 4096), Sandbox::new());
+                // The service has the same name and version of its key there.
+                let other = Kdc::start(&elsewhere, 4096);
+                through(sandbox, &kdc, &other.path("web.keytab"), false)
+            },
+        ),
+        Row::new(
+            "a device",
+            "alters half of the tickets for servers",
+            Want::failed("errors", ""),
+            |sandbox| {
+                let kdc = Kdc::start(sandbox, 4096);
+                through(sandbox, &kdc, &kdc.path("web.keytab"), true)
             },
         ),
         Row::new(group, "gives tickets", Want::VALID, |sandbox| {
@@ -116,7 +187,7 @@ pub fn tickets() -> Vec<Row> {
             std::thread::spawn(move || {
                 // What is not read would make the end a reset.
                 for mut stream in streams.incoming().flatten() {
-                    let _ = stream.read(&mut [0; 4096]);
+                    let _ = std::io::Read::read(&mut stream, &mut [0; 4096]);
                 }
             });
             told_at(sandbox, datagrams.local_addr().unwrap().port())
