@@ -16,6 +16,13 @@ use polygraph_wire::uri;
 
 use crate::settings::{OriginConfig, ServerProfile, ServerSpec};
 
+/// What statistics say about a server besides its counts.
+#[derive(Debug)]
+struct KnownServer {
+    address: String,
+    bad_certificate: bool,
+}
+
 /// All origin servers of one event loop, and what they share.
 #[derive(Debug)]
 pub struct Origin<L: Link> {
@@ -33,8 +40,8 @@ pub struct Origin<L: Link> {
     /// Configurations of TLS.
     tls: RefCell<ServerConfigs>,
     special: Cell<f64>,
-    /// The addresses of the servers on this loop.
-    servers: RefCell<Vec<String>>,
+    /// The servers on this loop, by their places.
+    servers: RefCell<Vec<KnownServer>>,
     health_checks: Cell<u64>,
     /// Connections accepted so far.
     accepted: Cell<u64>,
@@ -79,9 +86,10 @@ impl<L: Link> Origin<L> {
     }
 
     /// Adds a server of this loop. Returns its place among them.
-    pub(crate) fn register_server(&self, address: &str) -> usize {
+    pub(crate) fn register_server(&self, spec: &ServerSpec) -> usize {
+        let bad_certificate = self.config.profiles[spec.profile].certificate_fault().is_some();
         let mut servers = self.servers.borrow_mut();
-        servers.push(address.to_owned());
+        servers.push(KnownServer { address: spec.address.clone(), bad_certificate });
         servers.len() - 1
     }
 
@@ -89,7 +97,12 @@ impl<L: Link> Origin<L> {
     pub(crate) fn count_at(&self, place: usize, count: impl FnOnce(&mut ServerStats)) {
         let servers = self.servers.borrow();
         if servers.len() <= MAX_SERVERS {
-            self.recorder.with(|block| count(block.servers.at_mut(place, &servers[place])));
+            let known = &servers[place];
+            self.recorder.with(|block| {
+                let stats = block.servers.at_mut(place, &known.address);
+                stats.bad_certificate = known.bad_certificate;
+                count(stats);
+            });
         }
     }
 

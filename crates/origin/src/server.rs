@@ -82,7 +82,7 @@ impl<L: Link> Server<L> {
     /// # Panics
     /// If the configuration of `origin` has no such profile.
     pub fn new(origin: &Rc<Origin<L>>, spec: ServerSpec) -> Rc<Server<L>> {
-        let place = origin.register_server(&spec.address);
+        let place = origin.register_server(&spec);
         let tls = origin.tls_of(&spec);
         Rc::new(Server {
             profile: spec.profile,

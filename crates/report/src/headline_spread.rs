@@ -1,6 +1,6 @@
 //! How requests were spread over the servers while the headline figures were measured.
 
-use polygraph_stats::ByServer;
+use polygraph_stats::{ByServer, ServerStats};
 
 use crate::facts::{RunFacts, SideFacts};
 use crate::scope::Scope;
@@ -10,7 +10,7 @@ use crate::spread::Spread;
 /// no phases, because they run without a workload file, are counted by windows of the series instead.
 pub fn spread(facts: &RunFacts) -> Option<Spread> {
     let (headline, server) = (facts.headline.as_ref()?, facts.server.as_ref()?);
-    let all: Vec<&str> = server.total.as_ref()?.block.servers.iter().map(|(address, _)| address).collect();
+    let all: Vec<(&str, &ServerStats)> = server.total.as_ref()?.block.servers.iter().collect();
     if all.len() < 2 {
         return None;
     }
@@ -29,6 +29,9 @@ pub fn spread(facts: &RunFacts) -> Option<Spread> {
         counted
     };
     // A server that ended before is not in this phase.
-    let stats = |address: &str| counted.get(address).cloned().unwrap_or_default();
-    Some(Spread::new(all.into_iter().map(|address| (address.to_owned(), stats(address))), seconds))
+    let stats = |(address, total): (&str, &ServerStats)| {
+        let counted = counted.get(address).cloned().unwrap_or_default();
+        (address.to_owned(), ServerStats { bad_certificate: total.bad_certificate, ..counted })
+    };
+    Some(Spread::new(all.into_iter().map(stats), seconds))
 }

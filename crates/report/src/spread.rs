@@ -6,7 +6,11 @@ use serde_json::{Value, json};
 use crate::scope::Scope;
 use crate::text::{self, UNDEFINED, ms, number};
 
-/// The requests of several servers over the same time.
+/// The figures of the smallest and of the largest share.
+pub const SHARES: [&str; 2] = ["servers.share.min", "servers.share.max"];
+
+/// The requests of several servers over the same time. Servers whose certificates are bad on purpose have no shares: a device that is in
+/// order asks them for nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Spread {
     /// The servers.
@@ -22,7 +26,7 @@ pub struct ServerShare {
     pub address: String,
     /// What it counted.
     pub stats: ServerStats,
-    /// The share of all requests in percent; `None` without requests.
+    /// The share of all requests in percent; `None` without requests, and if the certificate of the server is bad on purpose.
     pub percent: Option<f64>,
 }
 
@@ -36,10 +40,12 @@ impl Spread {
     /// These servers over so many seconds.
     pub fn new(servers: impl Iterator<Item = (String, ServerStats)>, seconds: f64) -> Spread {
         let counted: Vec<(String, ServerStats)> = servers.collect();
-        let all: u64 = counted.iter().map(|(_, stats)| stats.requests).sum();
+        let is_asked = |stats: &ServerStats| !stats.bad_certificate;
+        let asked = counted.iter().map(|(_, stats)| stats).filter(|stats| is_asked(stats));
+        let all: u64 = asked.map(|stats| stats.requests).sum();
         let share = |(address, stats): (String, ServerStats)| ServerShare {
             address,
-            percent: (all > 0).then(|| 100.0 * stats.requests as f64 / all as f64),
+            percent: (all > 0 && is_asked(&stats)).then(|| 100.0 * stats.requests as f64 / all as f64),
             stats,
         };
         Spread { servers: counted.into_iter().map(share).collect(), seconds }
@@ -52,29 +58,62 @@ impl Spread {
         Some([least, shares().max_by(|a, b| a.1.total_cmp(&b.1))?])
     }
 
+    /// The value of one of the [figures](SHARES) in percent; `None` if it is another figure, or undefined.
+    pub fn share_named(&self, figure: &str) -> Option<f64> {
+        let which = SHARES.iter().position(|name| *name == figure)?;
+        Some(self.extremes()?[which].1)
+    }
+
+    /// The servers that may have shares.
+    fn asked(&self) -> impl Iterator<Item = &ServerShare> {
+        self.servers.iter().filter(|server| !server.stats.bad_certificate)
+    }
+
+    /// How many servers have bad certificates, for people; `None` if there are none.
+    fn bad(&self) -> Option<String> {
+        match self.servers.len() - self.asked().count() {
+            0 => None,
+            1 => Some("1 with a bad certificate".to_owned()),
+            bad => Some(format!("{bad} with bad certificates")),
+        }
+    }
+
     /// Shares and evenness in short, for example `3, each received 33.2 % to 33.5 % of the requests`.
     pub fn text(&self) -> String {
-        let count = self.servers.len();
-        match self.extremes() {
-            None => format!("{count}, without a request"),
-            Some([(_, least), (_, most)]) => {
+        let count = self.asked().count();
+        let asked = match (count, self.extremes()) {
+            (0, _) => None,
+            (1, Some(_)) => Some("1".to_owned()),
+            (_, None) => Some(format!("{count}, without a request")),
+            (_, Some([(_, least), (_, most)])) => {
                 let [least, most] = [least, most].map(|share| number(Some(share), 1));
-                format!("{count}, each received {least} % to {most} % of the requests")
+                Some(format!("{count}, each received {least} % to {most} % of the requests"))
             }
-        }
+        };
+        asked.into_iter().chain(self.bad()).collect::<Vec<_>>().join("; ")
     }
 
     /// How even the spread is, as sentences.
     pub fn evenness(&self) -> Vec<String> {
-        let Some([(least_of, least), (most_of, most)]) = self.extremes() else { return Vec::new() };
-        let even = number(Some(100.0 / self.servers.len() as f64), 2);
+        let mut told = self.shares_compared();
+        told.extend(self.bad().map(|bad| {
+            format!("The servers include {bad} on purpose; nobody should ask them for anything, so they count in no share.")
+        }));
+        told
+    }
+
+    fn shares_compared(&self) -> Vec<String> {
+        let Some([(least_of, least), (most_of, most)]) = self.extremes().filter(|_| self.asked().count() > 1)
+        else {
+            return Vec::new();
+        };
+        let even = number(Some(100.0 / self.asked().count() as f64), 2);
         let range = format!(
             "Shares are between {} % ({least_of}) and {} % ({most_of}); equal shares would be {even} %.",
             number(Some(least), 2),
             number(Some(most), 2)
         );
-        let idle: Vec<&str> =
-            self.servers.iter().filter(|s| s.stats.requests == 0).map(|s| &*s.address).collect();
+        let idle: Vec<&str> = self.asked().filter(|s| s.stats.requests == 0).map(|s| &*s.address).collect();
         let ratio = match idle[..] {
             [] => format!(
                 "The busiest server received {} times as many requests as the least busy one.",
@@ -121,6 +160,7 @@ impl Spread {
                 "reply_bytes": stats.bytes,
                 "failed": stats.failed,
                 "unmarked_requests": stats.unmarked,
+                "bad_certificate": stats.bad_certificate,
             })
         };
         self.servers.iter().map(server).collect()
@@ -130,6 +170,9 @@ impl Spread {
 impl ServerShare {
     /// The share of all requests, for people.
     pub fn share(&self) -> String {
+        if self.stats.bad_certificate {
+            return "bad certificate".to_owned();
+        }
         self.percent.map_or_else(|| UNDEFINED.to_owned(), |share| format!("{} %", number(Some(share), 2)))
     }
 
@@ -171,5 +214,39 @@ mod tests {
         let idle = spread(&[0, 0]);
         assert_eq!((idle.text(), idle.evenness()), ("2, without a request".to_owned(), Vec::new()));
         assert_eq!(idle.servers[0].percent, None);
+    }
+
+    #[test]
+    fn servers_with_bad_certificates_have_no_shares() {
+        let with = |good: &[u64], bad: &[u64]| {
+            let stats = |requests: &u64, bad_certificate| ServerStats {
+                requests: *requests,
+                bad_certificate,
+                ..ServerStats::default()
+            };
+            let good = good.iter().map(|requests| stats(requests, false));
+            let all = good.chain(bad.iter().map(|requests| stats(requests, true)));
+            Spread::new(all.enumerate().map(|(n, stats)| (format!("10.0.0.{n}:80"), stats)), 10.0)
+        };
+        // A device that accepts a bad certificate asks its server, but that is not what it is there for.
+        let three = with(&[30, 10], &[5]);
+        assert_eq!(
+            three.text(),
+            "2, each received 25.0 % to 75.0 % of the requests; 1 with a bad certificate"
+        );
+        let [Some(least), Some(most)] = SHARES.map(|name| three.share_named(name)) else {
+            panic!("{three:?}")
+        };
+        assert_eq!((least, most, three.share_named("servers.tbl")), (25.0, 75.0, None));
+        assert!(three.evenness()[0].contains("equal shares would be 50.00 %"), "{three:?}");
+        assert!(three.evenness()[2].contains("1 with a bad certificate"), "{three:?}");
+        assert_eq!(
+            (three.servers[2].percent, three.servers[2].share()),
+            (None, "bad certificate".to_owned())
+        );
+        let one = with(&[7], &[0, 0]);
+        assert_eq!((one.text(), one.evenness().len()), ("1; 2 with bad certificates".to_owned(), 1));
+        let none = with(&[], &[0, 0]);
+        assert_eq!((none.text(), none.extremes()), ("2 with bad certificates".to_owned(), None));
     }
 }

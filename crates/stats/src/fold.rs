@@ -22,6 +22,17 @@ impl Fold for u64 {
     fn drop_bins(&mut self) {}
 }
 
+/// A fact that holds for good once it is known.
+impl Fold for bool {
+    fn fold(&mut self, other: &bool) {
+        *self |= *other;
+    }
+
+    fn clear(&mut self) {}
+
+    fn drop_bins(&mut self) {}
+}
+
 impl<T: Fold, const N: usize> Fold for [T; N] {
     fn fold(&mut self, other: &[T; N]) {
         self.iter_mut().zip(other).for_each(|(mine, theirs)| mine.fold(theirs));

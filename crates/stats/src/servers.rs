@@ -21,10 +21,12 @@ pub struct ServerStats {
     pub bytes: u64,
     /// Requests with the mark that failed.
     pub failed: u64,
+    /// Whether the certificate of the server is bad on purpose, so that nobody should ask it for anything.
+    pub bad_certificate: bool,
 }
 
 fold_fields! {
-    ServerStats { requests, unmarked, rptm_us, bytes, failed }
+    ServerStats { requests, unmarked, rptm_us, bytes, failed, bad_certificate }
 }
 
 /// The statistics of servers by address. The log of a process with one server has one entry.
@@ -99,12 +101,15 @@ mod tests {
         one.at_mut(0, "a").unmarked += 1;
         let mut other = ByServer::default();
         other.at_mut(0, "b").requests += 3;
-        other.at_mut(1, "c").failed += 1;
+        let bad = other.at_mut(1, "c");
+        (bad.failed, bad.bad_certificate) = (1, true);
         one.fold(&other);
         let requests: Vec<_> = one.iter().map(|(address, stats)| (address, stats.requests)).collect();
         assert_eq!(requests, [("a", 0), ("b", 5), ("c", 0)]);
         assert_eq!(one.get("c").map(|stats| stats.failed), Some(1));
         one.clear();
+        let bad: Vec<_> = one.iter().map(|(_, stats)| stats.bad_certificate).collect();
+        assert_eq!(bad, [false, false, true], "the next interval has the same servers");
         assert_eq!(one.iter().map(|(_, stats)| stats.requests).sum::<u64>(), 0);
         one.at_mut(1, "b").requests += 1;
         assert_eq!(one.get("b").map(|stats| stats.requests), Some(1));

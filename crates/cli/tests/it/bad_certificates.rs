@@ -91,6 +91,7 @@ fn squid_refuses_what_it_is_told_to_check() {
     let (_, done, [client, _]) = run(&text, &format!("{device} --verb_lvl 2"));
     assert_eq!((done.code(), client["ssl.refusal.rptm.count"]), (Some(1), 0.0), "{done:?}");
     assert!(client["errors.bad_certificate_accepted.count"] > 150.0, "{done:?}");
+    assert!(done.out.contains("1; 5 with bad certificates"), "they get nothing, as they must: {done:?}");
     for fault in FAULTS {
         assert!(done.out.contains(&format!("{fault} (")), "{fault}: {done:?}");
     }

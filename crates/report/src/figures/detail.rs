@@ -8,7 +8,7 @@ use polygraph_stats::{AuthScheme, Class, ClassStats, CoarseHistogram, Histogram}
 use super::Unit;
 use super::table::{FigureTable, NeededBins};
 use crate::scope::Scope;
-use crate::spread::{ServerShare, Spread};
+use crate::spread::{SHARES, ServerShare, Spread};
 
 /// A histogram over some classes and all authentication steps.
 pub(super) fn with_steps<'s>(
@@ -158,14 +158,11 @@ pub(super) fn servers(t: &mut FigureTable) {
         };
         Spread::of(s).servers.iter().map(row).collect()
     });
-    let share = |s: &Scope, which: usize| Some(Spread::of(s).extremes()?[which].1);
-    t.add_figure(
-        "servers.share.min",
-        Unit::Percent,
-        "servers: the smallest share of a server in the requests of robots",
-        move |s| share(s, 0),
-    );
-    t.add_figure("servers.share.max", Unit::Percent, "servers: the largest share", move |s| share(s, 1));
+    let definitions = ["the smallest share of a server in the requests of robots", "the largest share"];
+    for (name, definition) in SHARES.into_iter().zip(definitions) {
+        let definition = format!("servers: {definition}; without servers with bad certificates");
+        t.add_figure(name, Unit::Percent, &definition, move |s| Spread::of(s).share_named(name));
+    }
 }
 
 type PickCoarse = fn(&Scope) -> &CoarseHistogram;

@@ -177,6 +177,7 @@ pub(crate) fn full() -> Block {
     let server = block.servers.at_mut(0, "10.0.0.1:80");
     (server.requests, server.unmarked, server.bytes, server.failed) = (4, 1, 90, 2);
     server.rptm_us.record(7);
+    server.bad_certificate = true;
     block.levels_mut().into_iter().for_each(|level| level.enter(Nanos::ZERO));
     block.unanswered.count(5_000_000_000);
     block.close(1_000_000_000);
