@@ -35,3 +35,8 @@ pub fn spread(facts: &RunFacts) -> Option<Spread> {
     };
     Some(Spread::new(all.into_iter().map(stats), seconds))
 }
+
+/// The servers in the phase with this name; `None` if the servers did not measure it.
+pub fn spread_in(facts: &RunFacts, phase: &str) -> Option<Spread> {
+    facts.server.as_ref()?.phase(phase)?.scope.as_ref().map(Spread::of)
+}

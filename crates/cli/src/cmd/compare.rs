@@ -12,7 +12,7 @@ use polygraph_runner::{Failure, write_file};
 use polygraph_stats::BinSet;
 
 use crate::exit::{self, Done};
-use crate::options::expect::condition;
+use crate::options::expect::compared;
 use crate::output;
 
 /// Options of `compare`.
@@ -43,7 +43,7 @@ pub struct Args {
     changed: bool,
     /// Exit with code 14 if a run meets this condition in comparison with the first run, or is FAILED and the first run is not;
     /// with code 16 if it seems to meet it, but the change may be noise; repeatable. Examples: 'rptm.p95>+5%', 'dhr<-1pt'
-    #[arg(long, value_name = "CONDITION", value_parser = condition)]
+    #[arg(long, value_name = "CONDITION", value_parser = compared)]
     fail_on: Vec<Condition>,
     /// Compare even if workloads differ or a run is INVALID
     #[arg(long)]

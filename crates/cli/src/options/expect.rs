@@ -26,8 +26,20 @@ impl From<ExpectOptions> for Expectations {
 }
 
 /// Reads any condition.
-pub fn condition(text: &str) -> Result<Condition, String> {
+fn condition(text: &str) -> Result<Condition, String> {
     text.parse().map_err(|e: ConditionError| e.to_string())
+}
+
+/// Reads a condition of a comparison.
+pub fn compared(text: &str) -> Result<Condition, String> {
+    let condition = condition(text)?;
+    if condition.is_of_servers() {
+        return Err(format!(
+            "{} is counted by servers, and comparisons have what robots counted: hold each run against it with `polygraph report --expect`",
+            condition.figure.name
+        ));
+    }
+    Ok(condition)
 }
 
 /// Reads a condition on a value; a single run has no changes.

@@ -133,6 +133,7 @@ fn what_cannot_be_compared_expected_or_listed() {
         ("compare --fail_on rptm.p95>>5% a b", 2, "not a bound"),
         ("compare --fail_on dhr<-2% a b", 2, "percentage points"),
         ("compare --confidence 100% a b", 2, "is not a confidence level"),
+        ("compare --fail_on servers.share.min<10% a b", 2, "polygraph report --expect"),
         ("run --no_proxy --expect rptm.p59<1s", 2, "did you mean"),
         ("run --no_proxy --expect rptm<+5%", 2, "compare --fail_on"),
         ("runs", 4, "no test has been run here"),
@@ -142,6 +143,39 @@ fn what_cannot_be_compared_expected_or_listed() {
         assert_eq!(done.code(), Some(code), "{words}: {done:?}");
         assert!(done.err.contains(text), "{words}: {done:?}");
     }
+}
+
+/// Only the logs of servers have their shares, while everything else that is expected is what robots saw.
+#[test]
+fn shares_of_servers_may_be_expected() {
+    let sandbox = Sandbox::new();
+    let ports = [1, 2].map(|_| crate::sandbox::free_port());
+    sandbox.write(
+        "two.pg",
+        &format!(
+            "Content C = {{ size = const(1KB); }};
+             Server S = {{ contents = [ C ]; direct_access = contents; addresses = ['127.0.0.1:{}', '127.0.0.1:{}']; }};
+             Robot R = {{ origins = S.addresses; addresses = ['127.0.0.1' ** 4]; req_rate = 20/sec; }};
+             Phase p = {{ name = \"p\"; goal.duration = 3sec; }};
+             schedule(p); use(S, R);",
+            ports[0], ports[1]
+        ),
+    );
+    let expect = "--expect servers.share.min>=10% --expect servers.share.max@p<80% --expect err_pct<1%";
+    let done = sandbox.polygraph(&format!("run --config two.pg --no_proxy --loops 1 {expect}"));
+    assert!(!done.out.contains("NOT MET"), "{done:?}");
+    let run = sandbox.result().display().to_string();
+    let met = sandbox.polygraph(&format!("report --expect servers.share.min>=10% {run}"));
+    let unmet = sandbox.polygraph(&format!("report --expect servers.share.max<50% {run}"));
+    assert!(
+        !met.out.contains("NOT MET") && unmet.out.contains("servers.share.max<50%: NOT MET"),
+        "{unmet:?}"
+    );
+    if done.verdict() == "VALID" {
+        assert_eq!([done.code(), met.code(), unmet.code()], [Some(0), Some(0), Some(10)], "{unmet:?}");
+    }
+    let robots = sandbox.polygraph(&format!("report --expect servers.share.max<90% {run}/client.log"));
+    assert!(robots.out.contains("only servers count it, and their logs are missing"), "{robots:?}");
 }
 
 /// Phases of three statistics intervals say nothing about noise, so that a change of any size may be some.

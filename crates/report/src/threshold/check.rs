@@ -6,6 +6,7 @@ use super::{Bound, Condition};
 use crate::compare::{Better, ComparedFigure, ComparedPhases, Comparison, EstimatedDifference, RUNS_MAX};
 use crate::facts::RunFacts;
 use crate::figures::Figure;
+use crate::headline_spread;
 use crate::text::{self, UNDEFINED};
 
 /// A checked condition and its result.
@@ -42,22 +43,46 @@ fn print(figure: &Figure, value: Option<f64>) -> String {
 /// Checks the conditions on values for a run. A condition on a change needs another run and is not met.
 pub fn check_run(facts: &RunFacts, conditions: &[Condition]) -> Vec<Checked> {
     let check = |condition: &Condition| {
+        if condition.is_of_servers() {
+            return check_share(facts, condition);
+        }
         let scope = match &condition.phase {
             None => facts.headline.as_ref().map(|headline| &headline.scope),
             Some(name) => facts.main_side().phase(name).and_then(|phase| phase.scope.as_ref()),
         };
         let value = scope.and_then(|scope| condition.figure.of(scope));
-        let holds = Some(match (value, condition.bound) {
-            (Some(value), Bound::Value(bound)) => condition.op.holds(value, bound),
-            _ => false,
-        });
         let found = match (scope, &condition.phase) {
             (None, Some(phase)) => format!("phase {phase} was not measured"),
             _ => print(condition.figure, value),
         };
-        Checked { condition: condition.text.clone(), holds, place: String::new(), found, value }
+        of_value(condition, value, found)
     };
     conditions.iter().map(check).collect()
+}
+
+/// Checks the condition on a value for a run.
+fn of_value(condition: &Condition, value: Option<f64>, found: String) -> Checked {
+    let holds = match (value, condition.bound) {
+        (Some(value), Bound::Value(bound)) => condition.op.holds(value, bound),
+        _ => false,
+    };
+    Checked { condition: condition.text.clone(), holds: Some(holds), place: String::new(), found, value }
+}
+
+/// Checks a condition on the shares of servers, which only servers count.
+fn check_share(facts: &RunFacts, condition: &Condition) -> Checked {
+    let spread = match &condition.phase {
+        None => headline_spread::spread(facts),
+        Some(name) => headline_spread::spread_in(facts, name),
+    };
+    let value = spread.as_ref().and_then(|spread| spread.share_named(&condition.figure.name));
+    let found = match (&facts.server, &condition.phase, &spread) {
+        (None, _, _) => "undefined, because only servers count it, and their logs are missing".to_owned(),
+        (_, Some(phase), None) => format!("phase {phase} was not measured by servers"),
+        (_, None, None) => "undefined, because there is only one server".to_owned(),
+        _ => print(condition.figure, value),
+    };
+    of_value(condition, value, found)
 }
 
 /// Checks the conditions on each group against the first one. Conditions on values are checked for every group but the

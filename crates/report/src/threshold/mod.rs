@@ -17,6 +17,7 @@ mod parse;
 
 use crate::compare::AskedRow;
 use crate::figures::Figure;
+use crate::spread::SHARES;
 
 pub use check::{Checked, check_comparison, check_run};
 pub use parse::ConditionError;
@@ -39,6 +40,11 @@ impl Condition {
     pub fn asked(conditions: &[Condition]) -> Vec<AskedRow> {
         let changes = conditions.iter().filter(|condition| condition.is_change());
         changes.map(|change| AskedRow { figure: change.figure, phase: change.phase.clone() }).collect()
+    }
+
+    /// Whether only servers count the figure; comparisons have what robots counted.
+    pub fn is_of_servers(&self) -> bool {
+        SHARES.contains(&&*self.figure.name)
     }
 
     /// Whether the condition is about a change from another run.

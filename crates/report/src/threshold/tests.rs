@@ -70,6 +70,21 @@ fn a_run_is_held_against_values() {
     ] {
         assert_eq!(check(text).holds, Some(holds), "{text}: {:?}", check(text));
     }
+    let rich = fold(&Run { rich: true, ..Run::default() }.logs()).unwrap();
+    for (text, holds, found) in [
+        // The device sends three quarters of the requests to one of two servers.
+        ("servers.share.min>=20%", true, "24."),
+        ("servers.share.max<60%", false, "75."),
+        ("servers.share.max@meas<60%", false, "75."),
+        ("servers.share.max@nothing<60%", false, "phase nothing was not measured by servers"),
+    ] {
+        let checked = check_run(&rich, &[text.parse().unwrap()]).remove(0);
+        assert!(checked.holds == Some(holds) && checked.found.starts_with(found), "{text}: {checked:?}");
+    }
+    let robots = fold(&[Run { rich: true, ..Run::default() }.client()]).unwrap();
+    let share = check_run(&robots, &["servers.share.max<60%".parse().unwrap()]).remove(0);
+    assert_eq!(share.found, "undefined, because only servers count it, and their logs are missing");
+    assert_eq!(check("servers.share.max<60%").found, "undefined, because there is only one server");
     assert_eq!(check("rptm@nothing<2s").found, "phase nothing was not measured");
     assert_eq!(check("page.rptm.mean<1s").found, "undefined");
 }
