@@ -19,6 +19,7 @@ mod runs;
 mod service;
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -104,6 +105,8 @@ struct Agent {
     bus: Bus,
     instance: u64,
     runs: RefCell<Runs>,
+    /// The runs whose files are on their way.
+    preparing: RefCell<BTreeSet<RunId>>,
     tell: Tell,
 }
 
@@ -120,7 +123,14 @@ pub async fn serve(options: AgentOptions, stop: Pin<Box<dyn Future<Output = ()>>
         tell(AgentEvent::Note(format!("runs of an earlier agent that continue: {adopted}")));
     }
     let bus = Bus::connect(&options.bus, true).await?;
-    let agent = Rc::new(Agent { options, bus, instance, runs: RefCell::new(runs), tell });
+    let agent = Rc::new(Agent {
+        options,
+        bus,
+        instance,
+        runs: RefCell::new(runs),
+        preparing: RefCell::default(),
+        tell,
+    });
     LocalSet::new().run_until(agent.serve(stop)).await
 }
 

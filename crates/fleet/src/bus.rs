@@ -125,6 +125,25 @@ impl Bus {
         }
     }
 
+    /// How often the connection was made, so that it can be seen whether it was lost meanwhile.
+    pub fn connections(&self) -> u64 {
+        match self {
+            #[cfg(feature = "nats")]
+            Bus::Nats(bus) => bus.connections(),
+            // Over ssh, nothing is asked again.
+            Bus::Ssh(_) | Bus::Stdio(_) => 1,
+        }
+    }
+
+    /// Which servers of NATS accept no connections, for people; `None` if all do.
+    pub async fn lost_servers(&self) -> Option<String> {
+        match self {
+            #[cfg(feature = "nats")]
+            Bus::Nats(bus) => bus.lost_servers().await,
+            Bus::Ssh(_) | Bus::Stdio(_) => None,
+        }
+    }
+
     /// Whether the connection ends with the controller, so that an agent has nothing more to do then.
     pub fn ends_with_controller(&self) -> bool {
         matches!(self, Bus::Stdio(_))

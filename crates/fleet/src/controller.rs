@@ -4,6 +4,7 @@
 //! * `checks`: whether agents can work together; a pure function.
 //! * `choice`: the agents of a run, and what each of them does.
 //! * `roster`: what is known of the agents of a run, and who is lost; pure, too.
+//! * `persistence`: questions and files that survive the loss of a server of NATS.
 //! * `start`: files, processes and the common start.
 //! * `follow`: a run from its start to its end.
 //! * `collect`: logs.
@@ -12,6 +13,7 @@ mod checks;
 mod choice;
 mod collect;
 mod follow;
+mod persistence;
 mod roster;
 mod start;
 
@@ -171,7 +173,7 @@ impl Fleet {
             let at = usize::try_from(at).unwrap_or(usize::MAX);
             let Some((agent, _)) = requests.get(at) else { continue };
             answers[at] = Some(match message.is_undelivered {
-                true => silent(agent, what),
+                true => Err(FleetError::Absent { agent: agent.clone(), what }),
                 false => answer_of(agent, &message.bytes),
             });
         }

@@ -31,6 +31,14 @@ pub enum FleetError {
         /// What it was asked.
         what: &'static str,
     },
+    /// No agent of this name is connected to NATS.
+    #[error("the agent {agent} is not there ({what})")]
+    Absent {
+        /// The agent.
+        agent: AgentName,
+        /// What it was to be asked.
+        what: &'static str,
+    },
     /// An agent refused a request.
     #[error("{agent}: {reason}")]
     Refused {

@@ -86,9 +86,10 @@ impl Bench {
 
     fn run(&self, options: &str) -> Running {
         self.sandbox.start(&format!(
-            "run shared.pg --fleet {} --agents {} --no_proxy --start_in 12s --out result {options}",
+            "run shared.pg --fleet {} --agents {} --no_proxy {} --out result {options}",
             self.url,
-            AGENTS.join(",")
+            AGENTS.join(","),
+            if options.contains("--start_in") { "" } else { "--start_in 12s" }
         ))
     }
 
@@ -287,8 +288,8 @@ fn nats_may_be_restarted_during_the_load() {
     bench.check_logs();
 }
 
-#[test]
-fn one_of_three_servers_may_be_killed() {
+/// A cluster of three servers.
+fn three_servers() -> (Sandbox, Vec<Nats>) {
     let sandbox = Sandbox::new();
     let routes = [1, 2, 3].map(|_| free_port());
     let list: Vec<String> = routes.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect();
@@ -309,8 +310,50 @@ fn one_of_three_servers_may_be_killed() {
     for nats in &mut servers {
         nats.server.as_mut().unwrap().wait_for("metadata leader");
     }
-    let all: Vec<String> = servers.iter().map(url).collect();
-    let bench = Bench::start(sandbox, all.join(","), 12);
+    (sandbox, servers)
+}
+
+fn urls(servers: &[Nats]) -> String {
+    servers.iter().map(url).collect::<Vec<_>>().join(",")
+}
+
+/// A server is lost while files are shipped, or between two steps of the start: the run begins at its time all the same.
+#[test]
+fn one_of_three_servers_may_be_killed_during_the_start() {
+    for (step, killed) in [("what each agent does", 0), ("shipped to 4 agents", 1), ("listen after", 2)] {
+        let (sandbox, mut servers) = three_servers();
+        let bench = Bench::start(sandbox, urls(&servers), 5);
+        let mut run = bench.run("--start_in 20s");
+        run.wait_for(step);
+        servers[killed].kill();
+        let done = run.finish();
+        is_over(&done);
+        assert!(!done.out.contains("LOST"), "{step}: {done:?}");
+        bench.check_logs();
+    }
+}
+
+/// Without more than half of the servers, nobody stores files.
+#[test]
+fn a_start_without_most_servers_names_those_that_are_lost() {
+    let (sandbox, mut servers) = three_servers();
+    let bench = Bench::start(sandbox, urls(&servers), 5);
+    let mut run = bench.run("");
+    run.wait_for("what each agent does");
+    servers[1].kill();
+    servers[2].kill();
+    let done = run.finish();
+    assert_eq!(done.code(), Some(3), "{done:?}");
+    let [second, third] = [&servers[1], &servers[2]].map(|nats| nats.port);
+    let lost = format!("2 of 3 servers of NATS cannot be reached (127.0.0.1:{second}, 127.0.0.1:{third})");
+    assert!(done.err.contains(&format!("{lost}, and a cluster stores files only")), "{done:?}");
+    assert!(done.err.contains("is shipped again, because of NATS"), "{done:?}");
+}
+
+#[test]
+fn one_of_three_servers_may_be_killed() {
+    let (sandbox, mut servers) = three_servers();
+    let bench = Bench::start(sandbox, urls(&servers), 12);
     let mut run = bench.run("");
     run.wait_for("all begin in");
     bench.wait_for_load();

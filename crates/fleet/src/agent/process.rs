@@ -70,6 +70,8 @@ pub(super) struct RunProcess {
     pub side: Side,
     /// How far it is.
     pub stage: ProcessStage,
+    /// The start of the first phase that this agent has started it for, in nanoseconds since 1970.
+    pub started_for: Option<u64>,
     directory: PathBuf,
     child: Option<Child>,
     identity: Option<Identity>,
@@ -119,6 +121,7 @@ impl RunProcess {
         let mut process = RunProcess {
             side,
             stage,
+            started_for: None,
             directory: directory.to_owned(),
             child: None,
             identity,

@@ -6,7 +6,7 @@ use std::process::Command;
 use polygraph_stats::Side;
 
 use super::process::stem;
-use super::{Agent, AgentEvent, inventory, unix_ns};
+use super::{Agent, AgentEvent, LOOK, inventory, unix_ns};
 use crate::error::{FleetError, Result};
 use crate::names::{RelativePath, RunId};
 use crate::protocol::{
@@ -91,7 +91,22 @@ impl Agent {
         Ok(Answer::Output { code: done.status.code(), text })
     }
 
+    /// Prepares a run. A controller asks again if the answer may have been lost; then this waits for the end of what was begun.
     async fn prepare(&self, assignment: Assignment) -> Result<Answer> {
+        let run = assignment.run.clone();
+        while self.preparing.borrow().contains(&run) {
+            tokio::time::sleep(LOOK).await;
+        }
+        if self.runs.borrow().assignment(&run) == Some(&assignment) {
+            return Ok(Answer::Done);
+        }
+        self.preparing.borrow_mut().insert(run.clone());
+        let prepared = self.fetch_part(assignment).await;
+        self.preparing.borrow_mut().remove(&run);
+        prepared
+    }
+
+    async fn fetch_part(&self, assignment: Assignment) -> Result<Answer> {
         if let Some(busy) = self.runs.borrow().active().first() {
             return self.refuse(format!("the run {busy} goes on here"));
         }
@@ -104,7 +119,7 @@ impl Agent {
         }
         let run = assignment.run.clone();
         let workload = self.runs.borrow().workload(&run);
-        if workload.exists() {
+        if self.runs.borrow().assignment(&run).is_some() {
             return self.refuse(format!("there is a run {run} already"));
         }
         for file in &assignment.files {
@@ -188,8 +203,11 @@ impl Agent {
         };
         let mut runs = self.runs.borrow_mut();
         match runs.process(run, side) {
+            // The controller may not have heard the answer.
+            Some(process) if process.started_for == Some(start_unix_ns) => Ok(Answer::Done),
             Some(process) if process.stage == crate::protocol::ProcessStage::Prepared => {
                 process.start(&self.options.program, &words, &directory)?;
+                process.started_for = Some(start_unix_ns);
                 (self.tell)(AgentEvent::Note(format!("{run}: {} started", side.name())));
                 Ok(Answer::Done)
             }

@@ -1,6 +1,7 @@
 //! The bus on NATS: core messages, and files in the object store of JetStream.
 
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_nats::connection::State;
@@ -11,15 +12,20 @@ use async_nats::jetstream::{self, object_store::ObjectStore};
 use async_nats::{Client, ConnectOptions, StatusCode, Subscriber};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
+use futures_util::future::join_all;
 use sha2::{Digest as _, Sha256};
 use tokio::fs::File;
 use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use super::{BusMessage, BusOptions};
 use crate::error::{FleetError, Result};
 
 /// How long a server may take to answer when files are stored.
 const STORE_PATIENCE: Duration = Duration::from_secs(8);
+/// How long a server may take to make a bucket.
+const BUCKET_PATIENCE: Duration = Duration::from_secs(3);
 /// Files of a run that nobody removes are kept by the server for so long.
 const KEPT: Duration = Duration::from_secs(24 * 3600);
 /// How long a server may take to answer with a part of a file, before another server is asked.
@@ -28,6 +34,10 @@ const PART_PATIENCE: Duration = Duration::from_secs(2);
 const PART_ATTEMPTS: usize = 5;
 /// The pause between two questions for a part of a file that was refused at once.
 const PART_PAUSE: Duration = Duration::from_millis(200);
+/// The port of servers whose address has none.
+const PORT: u16 = 4222;
+/// How long a server may take to accept a connection before it counts as lost.
+const LOST_AFTER: Duration = Duration::from_secs(1);
 /// The longest pause between attempts to connect again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
@@ -35,6 +45,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug)]
 pub struct NatsBus {
     client: Client,
+    /// The servers that the user has named, as `host:port`.
+    places: Vec<String>,
 }
 
 fn nats(error: impl std::fmt::Display) -> FleetError {
@@ -76,8 +88,29 @@ impl NatsBus {
             None => {}
         }
         let servers: Vec<String> = options.servers().map(|server| server.plain).collect();
+        let places = servers.iter().map(|server| place_of(server)).collect();
         let client = connect.connect(servers).await.map_err(|error| nats(causes(&error)))?;
-        Ok(NatsBus { client })
+        Ok(NatsBus { client, places })
+    }
+
+    /// How often the connection was made.
+    pub fn connections(&self) -> u64 {
+        self.client.statistics().connects.load(Ordering::Relaxed)
+    }
+
+    /// Which of the servers that the user has named accept no connections, for people; `None` if all do.
+    pub async fn lost_servers(&self) -> Option<String> {
+        let tried = self.places.iter().map(|place| timeout(LOST_AFTER, TcpStream::connect(place)));
+        let found = join_all(tried).await;
+        let lost = self.places.iter().zip(found).filter(|(_, found)| !matches!(found, Ok(Ok(_))));
+        let lost: Vec<&str> = lost.map(|(place, _)| place.as_str()).collect();
+        let all = self.places.len();
+        let cluster = match (all, 2 * lost.len() >= all) {
+            (3.., true) => ", and a cluster stores files only with more than half of its servers",
+            _ => "",
+        };
+        let of = if all > 1 { format!("{} of {all} servers", lost.len()) } else { "the server".to_owned() };
+        (!lost.is_empty()).then(|| format!("{of} of NATS cannot be reached ({}){cluster}", lost.join(", ")))
     }
 
     /// Whether there is a connection now.
@@ -128,8 +161,9 @@ impl NatsBus {
     /// # Errors
     /// If the server refuses that.
     pub async fn make_bucket(&self, bucket: &str) -> Result<()> {
-        let store = self.store();
-        // To make one needs the leader of the cluster, which may just have been lost.
+        let mut store = self.store();
+        // To make one needs the leader of the cluster, which may just have been lost: until there is another one, nobody answers.
+        store.set_timeout(BUCKET_PATIENCE);
         if store.get_object_store(bucket).await.is_ok() {
             return Ok(());
         }
@@ -233,6 +267,13 @@ impl NatsBus {
     }
 }
 
+/// Host and port in the address of a server.
+fn place_of(address: &str) -> String {
+    let place = address.split_once("://").map_or(address, |(_, place)| place);
+    let has_port = place.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    if has_port { place.to_owned() } else { format!("{place}:{PORT}") }
+}
+
 /// Which message of a subject is wanted.
 #[derive(Clone, Copy)]
 enum PartChoice {
@@ -290,5 +331,22 @@ pub fn message_of(message: async_nats::Message) -> BusMessage {
         reply: message.reply.map(|reply| reply.to_string()),
         is_undelivered: message.status == Some(StatusCode::NO_RESPONDERS),
         bytes: message.payload.to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_without_a_port_have_the_usual_one() {
+        for (address, place) in [
+            ("nats://a:1", "a:1"),
+            ("tls://bench.example", "bench.example:4222"),
+            ("nats://[::1]", "[::1]:4222"),
+            ("nats://[::1]:7", "[::1]:7"),
+        ] {
+            assert_eq!(place_of(address), place);
+        }
     }
 }

@@ -8,7 +8,7 @@ use polygraph_addr::{Addr, AddrRange, compact, expand};
 use polygraph_plan::{Division, Test, TestHost, divide};
 use polygraph_stats::Side;
 
-use super::{Candidate, Fleet, PROMPT, check, unexpected};
+use super::{Candidate, Fleet, PROMPT, Watch, check, unexpected};
 use crate::error::{FleetError, Result};
 use crate::names::AgentName;
 use crate::protocol::{AgentRequest, Answer, SideAssignment};
@@ -109,7 +109,11 @@ impl Fleet {
     ///
     /// # Errors
     /// If an agent does not answer.
-    pub async fn examine(&mut self, division: &Division) -> Result<(Vec<String>, Vec<String>)> {
+    pub async fn examine(
+        &mut self,
+        division: &Division,
+        watch: Watch<'_>,
+    ) -> Result<(Vec<String>, Vec<String>)> {
         let mut asked = Vec::new();
         for share in &division.hosts {
             let name: AgentName =
@@ -126,7 +130,7 @@ impl Fleet {
         let requests: Vec<_> = asked.iter().map(|(name, request)| (name, request.clone())).collect();
         // Hosts of one kind have the same findings.
         let (mut blocking, mut distorting) = (BTreeMap::new(), BTreeMap::new());
-        for (agent, answer) in self.ask_all(requests, "the doctor", 6 * PROMPT).await {
+        for (agent, answer) in self.ask_persistently(requests, "the doctor", 6 * PROMPT, watch).await {
             let text = match answer? {
                 Answer::Output { text, .. } => text,
                 other => return unexpected(&agent, &other),

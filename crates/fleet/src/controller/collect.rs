@@ -143,7 +143,7 @@ impl Fleet {
     ) -> Result<Answer> {
         for _ in 1..ATTEMPTS {
             match self.ask(agent, request, what, limit).await {
-                Err(FleetError::Silent { .. }) => tokio::time::sleep(PAUSE).await,
+                Err(FleetError::Silent { .. } | FleetError::Absent { .. }) => tokio::time::sleep(PAUSE).await,
                 other => return other,
             }
         }

@@ -8,6 +8,7 @@ use polygraph_text::counted;
 
 use super::{Fleet, FleetEvent, LostPolicy, PROMPT, WORK, Watch, unexpected};
 use crate::agent::unix_ns;
+use crate::bus::Bus;
 use crate::error::{FleetError, Result};
 use crate::names::{AgentName, RelativePath, RunId};
 use crate::protocol::{AgentRequest, Answer, Assignment, ProcessStage, RunState, SideAssignment, bucket};
@@ -73,15 +74,27 @@ impl FleetRun {
         }
     }
 
-    /// Ships the files, and gives each agent its part.
+    /// Ships the files, and gives each agent its part. If a server of NATS is lost meanwhile, the others take its place.
     ///
     /// # Errors
     /// If the server stores no files, or an agent refuses its part.
     pub async fn prepare(&self, fleet: &mut Fleet, watch: Watch<'_>) -> Result<()> {
+        match self.prepare_all(fleet, watch).await {
+            Err(error) => Err(fleet.with_lost_servers(error).await),
+            done => done,
+        }
+    }
+
+    async fn prepare_all(&self, fleet: &mut Fleet, watch: Watch<'_>) -> Result<()> {
         let bucket = bucket(&self.run);
-        fleet.bus.make_bucket(&bucket).await?;
         for file in &self.files {
-            fleet.bus.put_file(&bucket, &file.path.to_string(), &file.source).await?;
+            let (name, bucket) = (file.path.to_string(), &bucket);
+            // The bucket may be lost with its server, too.
+            let store = async |bus: &Bus| {
+                bus.make_bucket(bucket).await?;
+                bus.put_file(bucket, &name, &file.source).await
+            };
+            fleet.store_persistently(&format!("{name} is shipped"), watch, store).await?;
         }
         watch(FleetEvent::Step(format!(
             "{} shipped to {}",
@@ -92,7 +105,7 @@ impl FleetRun {
             .members
             .iter()
             .map(|(name, parts)| (name, AgentRequest::Prepare(Box::new(self.assignment(parts.clone())))));
-        let answers = fleet.ask_all(parts, "prepare the run", WORK).await;
+        let answers = fleet.ask_persistently(parts, "prepare the run", WORK, watch).await;
         check_all(answers)
     }
 
@@ -119,10 +132,13 @@ impl FleetRun {
     /// If a process cannot work, or all of them take too long. Those that were started are asked to end.
     pub async fn start(&self, fleet: &mut Fleet, watch: Watch<'_>) -> Result<u64> {
         let started = self.start_all(fleet, watch).await;
-        if started.is_err() {
-            self.stop(fleet).await;
+        match started {
+            Err(error) => {
+                self.stop(fleet).await;
+                Err(fleet.with_lost_servers(error).await)
+            }
+            done => done,
         }
-        started
     }
 
     /// Asks all processes of the run to end.
@@ -137,14 +153,14 @@ impl FleetRun {
         let begin = Instant::now();
         let start_unix_ns = unix_ns() + u64::try_from(self.start_in.as_nanos()).unwrap_or(u64::MAX);
         let latest = begin + self.start_in.saturating_sub(CLIENTS_NEED);
-        self.start_side(fleet, Side::Server, start_unix_ns).await?;
-        self.wait_until_listening(fleet, latest).await?;
+        self.start_side(fleet, (Side::Server, start_unix_ns), latest, watch).await?;
+        self.wait_until_listening(fleet, latest, watch).await?;
         watch(FleetEvent::Step(format!(
             "servers of {} listen after {:.1} s",
             counted(self.with_side(Side::Server).count() as u64, "agent"),
             begin.elapsed().as_secs_f64()
         )));
-        self.start_side(fleet, Side::Client, start_unix_ns).await?;
+        self.start_side(fleet, (Side::Client, start_unix_ns), latest, watch).await?;
         if Instant::now() > latest {
             return too_late(self.start_in, "clients were started");
         }
@@ -156,20 +172,26 @@ impl FleetRun {
         Ok(start_unix_ns)
     }
 
-    async fn start_side(&self, fleet: &mut Fleet, side: Side, start_unix_ns: u64) -> Result<()> {
+    async fn start_side(
+        &self,
+        fleet: &mut Fleet,
+        (side, start_unix_ns): (Side, u64),
+        latest: Instant,
+        watch: Watch<'_>,
+    ) -> Result<()> {
         let start = AgentRequest::Start { run: self.run.clone(), side, start_unix_ns };
         let asked: Vec<_> = self.with_side(side).map(|name| (name, start.clone())).collect();
-        check_all(fleet.ask_all(asked, "start", PROMPT).await)
+        check_all(fleet.ask_persistently(asked, "start", left_until(latest), watch).await)
     }
 
-    async fn wait_until_listening(&self, fleet: &mut Fleet, latest: Instant) -> Result<()> {
+    async fn wait_until_listening(&self, fleet: &mut Fleet, latest: Instant, watch: Watch<'_>) -> Result<()> {
         loop {
             let mut waiting = Vec::new();
             let asked: Vec<_> = self
                 .with_side(Side::Server)
                 .map(|name| (name, AgentRequest::State { run: self.run.clone() }))
                 .collect();
-            for (agent, answer) in fleet.ask_all(asked, "state", PROMPT).await {
+            for (agent, answer) in fleet.ask_persistently(asked, "state", left_until(latest), watch).await {
                 let state = match answer? {
                     Answer::State(state) => state,
                     other => return unexpected(&agent, &other),
@@ -190,6 +212,11 @@ impl FleetRun {
             tokio::time::sleep(ASK).await;
         }
     }
+}
+
+/// How long agents may take to answer if something has to happen at a time; not less than they are given for any question.
+fn left_until(latest: Instant) -> Duration {
+    latest.saturating_duration_since(Instant::now()).max(PROMPT)
 }
 
 fn too_late<T>(start_in: Duration, what: &str) -> Result<T> {

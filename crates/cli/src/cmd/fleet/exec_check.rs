@@ -69,7 +69,7 @@ pub async fn run(args: &ExecCheckArgs) -> Done {
             false => output::note(&format!("{agent}: the workload does not compile\n{text}")),
         }
     }
-    let (blocking, distorting) = fleet.examine(&choice.division).await.map_err(failure)?;
+    let (blocking, distorting) = fleet.examine(&choice.division, &mut |_| {}).await.map_err(failure)?;
     distorting.iter().for_each(|line| output::warn(line));
     if !blocking.is_empty() {
         return Err(Failure::setup(anyhow::anyhow!("{}", blocking.join("\n"))));

@@ -88,7 +88,15 @@ impl FleetTest<'_> {
         if self.options.dry_run {
             return Ok(None);
         }
-        let (blocking, distorting) = fleet.examine(&choice.division).await.map_err(failure)?;
+        let mut told = |event| {
+            if let FleetEvent::Step(text) = event {
+                output::note(&text);
+            }
+        };
+        let (blocking, distorting) = match fleet.examine(&choice.division, &mut told).await {
+            Ok(found) => found,
+            Err(error) => return Err(failure(fleet.with_lost_servers(error).await)),
+        };
         distorting.iter().for_each(|line| output::warn(line));
         if !blocking.is_empty() {
             return Err(Failure::setup(anyhow::anyhow!("{}", blocking.join("\n"))));
