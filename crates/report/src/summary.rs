@@ -98,12 +98,15 @@ pub fn summary_text(facts: &RunFacts, places: &[(&str, &Path)]) -> String {
             });
         let (count, percent) = (fixed("err_cnt", 0), fixed("err_pct", 2));
         row("errors", format!("{count} of {ended} transactions, {percent} %{most}"));
-        let refused = headline.scope.block.tls.refusal_count();
-        if refused > 0 {
-            row(
-                "certificates",
-                format!("{} bad ones refused, as they must be", number(Some(refused as f64), 0)),
-            );
+        let tls = &headline.scope.block.tls;
+        let [refused, pages] =
+            [tls.refusal_count(), tls.page_count()].map(|count| number(Some(count as f64), 0));
+        if tls.refusal_count() > 0 {
+            let by_page = match tls.page_count() {
+                0 => String::new(),
+                _ => format!("; {pages} by a page or a redirect instead of an error"),
+            };
+            row("certificates", format!("{refused} bad ones refused, as they must be{by_page}"));
         }
     }
     if facts.client.is_some() {

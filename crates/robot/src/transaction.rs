@@ -406,7 +406,8 @@ impl<L: Link> RobotGroup<L> {
         cx.recorder.end(request.handle, now);
         let server = cx.settings.field.servers.get(request.server).filter(|_| request.foreign.is_none());
         if let Some(bad) = server.and_then(|server| server.bad_certificate) {
-            match certificate::met(bad, &outcome) {
+            let has_redirects = cx.settings.field.redirects || cx.settings.tolerance.foreign_replies;
+            match certificate::met(bad, has_redirects, &outcome) {
                 CertificateOutcome::Refused(refusal) => {
                     record::refusal(cx, request, bad.fault, refusal, now);
                     self.leave_without(robot, request, Coding::Identity);

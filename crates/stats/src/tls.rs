@@ -152,6 +152,12 @@ impl TlsStats {
         self.refusals.iter().map(|(_, stats)| stats.size.count()).sum()
     }
 
+    /// Number of those refusals of bad certificates that were a page or a redirect instead of an error.
+    pub fn page_count(&self) -> u64 {
+        let pages = self.refusals.iter().filter(|(status, _)| (1..400).contains(status));
+        pages.map(|(_, stats)| stats.size.count()).sum()
+    }
+
     /// Number of complete handshakes.
     pub fn handshakes(&self) -> u64 {
         self.full_us.count() + self.resumptions()

@@ -1,6 +1,10 @@
 //! Servers that show bad certificates on purpose: devices and robots that refuse them, and those that do not.
 
 use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::sandbox::{Done, Sandbox, free_port};
 
@@ -87,11 +91,11 @@ fn squid_refuses_what_it_is_told_to_check() {
     assert!(server["ssl.refusal.handshakes.count"] > 10.0, "{server:?}");
     assert_eq!(server["errors.tls_refused.count"], 0.0, "{server:?}");
     assert!(done.out.contains("bad ones refused"), "{done:?}");
+    assert!(done.out.contains("1; 5 with bad certificates"), "they get nothing, as they must: {done:?}");
     assert!(done.out.contains("no prediction: simulations have no TLS"), "{done:?}");
     let (_, done, [client, _]) = run(&text, &format!("{device} --verb_lvl 2"));
     assert_eq!((done.code(), client["ssl.refusal.rptm.count"]), (Some(1), 0.0), "{done:?}");
     assert!(client["errors.bad_certificate_accepted.count"] > 150.0, "{done:?}");
-    assert!(done.out.contains("1; 5 with bad certificates"), "they get nothing, as they must: {done:?}");
     for fault in FAULTS {
         assert!(done.out.contains(&format!("{fault} (")), "{fault}: {done:?}");
     }
@@ -105,6 +109,71 @@ fn robots_without_a_device_in_between_refuse_the_certificates_themselves() {
     assert!(refused > 150.0 && client["verified.count"] > 10.0, "{refused}: {done:?}");
     assert_eq!(server["ssl.refusal.handshakes.count"], refused, "{done:?}");
     assert_eq!(server["errors.count"], 0.0, "{done:?}");
+}
+
+/// A gateway that answers requests by their number, and passes none of them on. Returns its port.
+pub fn gateway(reply_to: fn(usize) -> String) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let requests = Arc::new(AtomicUsize::new(0));
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let requests = Arc::clone(&requests);
+            std::thread::spawn(move || answer_all(client, &requests, reply_to));
+        }
+    });
+    port
+}
+
+fn answer_all(mut client: TcpStream, requests: &AtomicUsize, reply_to: fn(usize) -> String) {
+    let mut lines = BufReader::new(client.try_clone().unwrap()).lines();
+    while let Some(Ok(line)) = lines.next() {
+        if line.is_empty() {
+            let reply = reply_to(requests.fetch_add(1, Ordering::Relaxed));
+            if client.write_all(reply.as_bytes()).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// A page of a gateway that says why there is no content.
+pub fn block_page(_: usize) -> String {
+    let text = "<html><title>Blocked</title><p>The certificate of this site is bad, so you do not see it.</p></html>";
+    format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\r\n{text}", text.len())
+}
+
+/// A redirect to such a page.
+pub fn block_redirect(_: usize) -> String {
+    "HTTP/1.1 302 Found\r\nLocation: http://gateway.test/blocked\r\nContent-Length: 0\r\n\r\n".to_owned()
+}
+
+/// Such pages, but for every twentieth request, whose reply has a mark of the servers.
+pub fn block_page_mostly(number: usize) -> String {
+    let page = block_page(number);
+    match number % 20 {
+        19 => page.replacen("\r\n", "\r\nX-Target: localhost:1\r\n", 1),
+        _ => page,
+    }
+}
+
+/// The options of a run through such a gateway, which is a surrogate.
+pub fn through(gateway: u16) -> String {
+    format!("--surrogate 127.0.0.1:{gateway} --device_tls no")
+}
+
+#[test]
+fn pages_and_redirects_of_a_gateway_are_refusals() {
+    for reply_to in [block_page, block_redirect] {
+        let words = through(gateway(reply_to));
+        let (_, done, [client, server]) = run(&workload(&["expired"], false, false), &words);
+        assert_eq!(client["errors.count"], 0.0, "{done:?}");
+        assert_ne!(done.verdict(), "FAILED", "{done:?}");
+        let refused = client["ssl.refusal.rptm.count"];
+        assert!(refused > 100.0 && client["ssl.refusal.page.count"] == refused, "{refused}: {done:?}");
+        assert!(done.out.contains("by a page or a redirect instead of an error"), "{done:?}");
+        assert_eq!(server["xact.started"], 0.0, "{done:?}");
+    }
 }
 
 #[test]

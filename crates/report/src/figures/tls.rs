@@ -110,6 +110,11 @@ pub(super) fn tls(t: &mut FigureTable) {
         |s| s.block.tls.all_refusals(),
     );
     t.add_count(
+        "ssl.refusal.page.count",
+        "of these, refusals by a page with a status below 400 that no server made, or by a redirect",
+        count(TlsStats::page_count),
+    );
+    t.add_count(
         "ssl.refusal.handshakes.count",
         "TLS handshakes of servers with a bad certificate that clients broke off, as they must",
         count(|tls| tls.refused_handshakes),

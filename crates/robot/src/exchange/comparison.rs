@@ -22,6 +22,8 @@ pub(crate) struct Comparison {
     pub equal: u64,
     /// The first bytes that were not equal.
     differs: Option<Vec<u8>>,
+    /// Whether text of objects follows somewhere after the first difference.
+    has_filler: bool,
     /// Position of the first byte in the object, and the object, if this is only a part of it.
     part: Option<Box<(u64, Body)>>,
     /// Bytes of the object, or of the part.
@@ -31,7 +33,7 @@ pub(crate) struct Comparison {
 impl Comparison {
     /// A comparison with a whole body.
     pub fn new(expected: Body) -> Comparison {
-        Comparison { size: expected.len(), expected, equal: 0, differs: None, part: None }
+        Comparison { size: expected.len(), expected, equal: 0, differs: None, has_filler: false, part: None }
     }
 
     /// A comparison with `length` bytes of `whole`, from `first` on.
@@ -47,6 +49,7 @@ impl Comparison {
         if let Some(sample) = &mut self.differs {
             let room = SAMPLE - sample.len().min(SAMPLE);
             sample.extend_from_slice(&bytes[..room.min(bytes.len())]);
+            self.look_for_filler(bytes);
             return 0;
         }
         // Bytes after the expected end are a size error, not a content error.
@@ -55,19 +58,42 @@ impl Comparison {
         self.equal += same as u64;
         if same < bytes.len() {
             self.differs = Some(bytes[same..].iter().take(SAMPLE).copied().collect());
+            self.look_for_filler(&bytes[same..]);
         }
         same
+    }
+
+    /// Looks at two places of what arrived together: a search everywhere would cost too much.
+    fn look_for_filler(&mut self, bytes: &[u8]) {
+        let places = [bytes.len() / 2, bytes.len().saturating_sub(SHOWN)];
+        let mut texts = places.into_iter().filter_map(|place| bytes.get(place..place + SHOWN));
+        self.has_filler = self.has_filler || texts.any(is_filler);
+    }
+
+    /// Whether nothing of the object arrived, nor of any other: somebody else made the content. `real`: the objects are real content,
+    /// which cannot be told from that.
+    pub fn is_foreign(&self, real: bool) -> bool {
+        let Some(seen) = self.differs.as_deref() else { return false };
+        // Of an object of few bytes, nothing looks like its text.
+        let is_tiny = self.size < SHOWN as u64 && self.equal == 0;
+        let few = self.equal < SAMPLE as u64 && !self.has_filler;
+        few && (is_tiny || matches!(self.origin_of(seen, &self.near(), real), Origin::Invented))
+    }
+
+    /// The expected bytes from the first difference on.
+    fn near(&self) -> Vec<u8> {
+        let mut expected = self.expected.clone();
+        expected.truncate(NEAR as u64);
+        expected.to_vec()
     }
 
     /// The violation, if there is one. `real`: the objects are real content, not filler.
     pub fn violation(&self, real: bool) -> Option<Violation> {
         let seen = self.differs.as_deref()?;
-        let mut expected = self.expected.clone();
-        expected.truncate(NEAR as u64);
-        let expected = expected.to_vec();
+        let expected = self.near();
         let at = self.equal + self.part.as_deref().map_or(0, |(first, _)| *first);
         let violation = match self.origin_of(seen, &expected, real) {
-            Origin::Altered => {
+            Origin::Altered | Origin::Invented => {
                 Violation::new(ErrorKind::AlteredBody, format!("the body differs from byte {at} onwards"))
             }
             Origin::Elsewhere(place) => {
@@ -101,7 +127,7 @@ impl Comparison {
         if self.goes_on(seen, expected) {
             return Origin::Altered;
         }
-        if real || seen.chunks(SHOWN).any(is_filler) { Origin::Another } else { Origin::Altered }
+        if real || seen.chunks(SHOWN).any(is_filler) { Origin::Another } else { Origin::Invented }
     }
 
     /// Whether the expected bytes continue after an insertion or a gap.
@@ -119,8 +145,10 @@ impl Comparison {
 
 /// The origin of unexpected bytes.
 enum Origin {
-    /// The bytes were altered in transit or invented.
+    /// The bytes were altered in transit.
     Altered,
+    /// The bytes are those of no server.
+    Invented,
     /// The bytes are from this position of the same object.
     Elsewhere(usize),
     /// The bytes are from another object.
@@ -173,6 +201,27 @@ mod tests {
                     assert_eq!(check(&altered), Some(ErrorKind::AlteredBody), "byte {at}");
                 }
                 assert_eq!(check(&[b'?'; 3000]), Some(ErrorKind::AlteredBody));
+                let is_foreign = |bytes: &[u8]| {
+                    let mut comparison = Comparison::new(body(&catalog, 0x12));
+                    bytes.chunks(step).for_each(|piece| {
+                        comparison.take(piece);
+                    });
+                    comparison.is_foreign(false)
+                };
+                assert!(is_foreign(&[b'?'; 3000]));
+                let page = "<html><title>Blocked</title><p>This site is not what it claims to be.</p></html>";
+                assert!(is_foreign(page.as_bytes()));
+                let mut tiny = body(&catalog, 0x12);
+                tiny.truncate(5);
+                let mut of_tiny = Comparison::new(tiny);
+                of_tiny.take(page.as_bytes());
+                assert!(of_tiny.is_foreign(false));
+                let other = body(&catalog, 0x13).to_vec();
+                let inserted = [page.repeat(3).as_bytes(), &right].concat();
+                let whole = if step < 1000 { &right } else { &inserted };
+                for content in [&right, &other, &right[..100].to_vec(), whole] {
+                    assert!(!is_foreign(content), "content of a server arrived");
+                }
                 for name in [0x13, 0x7f00_0000_0000_0012] {
                     let other = body(&catalog, name).to_vec();
                     assert_eq!(check(&other), Some(ErrorKind::WrongObject), "{name:x}, steps of {step}");

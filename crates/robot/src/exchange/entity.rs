@@ -102,6 +102,8 @@ pub struct Verified {
     pub empty: bool,
     /// Whether the size of the object was known: correct bytes may otherwise be only the first ones of the body.
     pub sized: bool,
+    /// Whether nothing of the content is that of a server of the test.
+    pub foreign: bool,
 }
 
 impl Verified {
@@ -271,6 +273,8 @@ impl<'a> Entity<'a> {
             }
             Way::Plain(comparison) => {
                 verified.bytes = comparison.equal;
+                let is_too_much = comparison.size == 0 && meta.body_bytes > 0;
+                verified.foreign = is_too_much || comparison.is_foreign(real);
                 verified.empty = comparison.size == 0 && meta.body_bytes == 0;
                 let size = || match meta.status {
                     206 => wrong_length(self.request, meta),
@@ -283,6 +287,7 @@ impl<'a> Entity<'a> {
                 let end = decoder.try_finish();
                 let Sink(comparison, _) = decoder.get_ref();
                 verified.bytes = comparison.equal;
+                verified.foreign = comparison.is_foreign(real);
                 let coding = problem.or_else(|| end.err().map(|error| broken(&error)));
                 let size = || if sized { wrong_size(comparison.equal, comparison.size) } else { None };
                 match (comparison.violation(real), coding) {

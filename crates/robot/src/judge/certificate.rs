@@ -31,18 +31,24 @@ pub struct CertificateRefusal {
     pub started: Option<Nanos>,
 }
 
-/// Decides what became of a request to a server with this certificate.
-pub fn met(bad: BadCertificate, outcome: &Result<Completed, Incomplete>) -> CertificateOutcome {
+/// Decides what became of a request to a server with this certificate. `has_redirects`: servers send redirects themselves.
+pub fn met(
+    bad: BadCertificate,
+    has_redirects: bool,
+    outcome: &Result<Completed, Incomplete>,
+) -> CertificateOutcome {
     match outcome {
         // The robot has cut the reply before it knew whose it is.
         Ok(completed) if completed.exchange.aborted => CertificateOutcome::Neither,
         Ok(completed) => {
             let (exchange, reply) = (&completed.exchange, &*completed.reply);
-            if reply.is_marked() || (reply.status < 400 && exchange.verified.is_whole()) {
+            let verified = exchange.verified;
+            let is_page = verified.foreign || (reply.is_redirect() && !has_redirects);
+            if reply.is_marked() || (reply.status < 400 && verified.is_whole() && !verified.foreign) {
                 let mut failure = accepted(bad, reply);
                 failure.started = Some(exchange.started);
                 CertificateOutcome::Accepted(failure)
-            } else if is_error_page(reply) {
+            } else if is_page || is_error_page(reply) {
                 let started = Some(exchange.started);
                 CertificateOutcome::Refused(CertificateRefusal {
                     status: reply.status,
@@ -131,7 +137,7 @@ mod tests {
         ] {
             let outcome = Err(TransactionFailure::new(kind, "").into());
             let found = matches!(
-                met(bad, &outcome),
+                met(bad, false, &outcome),
                 CertificateOutcome::Refused(CertificateRefusal { status: 0, .. })
             );
             assert_eq!(found, refused, "{bad:?} {kind:?}");

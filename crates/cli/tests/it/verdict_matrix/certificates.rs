@@ -1,7 +1,9 @@
 //! Servers that show bad certificates on purpose, and who refuses them.
 
 use super::{Got, Row, Want};
-use crate::bad_certificates::{FAULTS, start, workload};
+use crate::bad_certificates::{
+    FAULTS, block_page, block_page_mostly, block_redirect, gateway, start, through, workload,
+};
 
 const SQUID: &str = "--device squid-bump --device_opt ca=certs/ca.pem --trust_ca certs/ca.crt";
 const NGINX: &str = "--device nginx --device_opt origin_tls=yes --device_tls no";
@@ -22,6 +24,14 @@ pub fn faults() -> Vec<Row> {
         row("Squid does not check them", accepted, all, SQUID.to_owned()),
         row("nginx refuses them, and there are no others", Want::VALID, expired, format!("{NGINX} {checks}")),
         row("nginx does not check them", accepted, expired, NGINX.to_owned()),
+        row("a gateway answers with a page, status 200", Want::VALID, expired, through(gateway(block_page))),
+        row("a gateway redirects to a page", Want::VALID, expired, through(gateway(block_redirect))),
+        row(
+            "a gateway answers with a page, but one reply of twenty has marks of the servers",
+            accepted,
+            expired,
+            through(gateway(block_page_mostly)),
+        ),
         row(
             "robots refuse them, without a device",
             Want::VALID,
