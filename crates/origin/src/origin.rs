@@ -111,8 +111,10 @@ impl<L: Link> Origin<L> {
     pub fn set_special(&self, factor: f64) {
         self.special.set(factor);
         let (alive, now) = (self.servers.borrow().len(), self.link.now());
-        // A server that gets no request is counted, too.
-        (0..alive).for_each(|place| self.count_at(place, |_| {}));
+        if alive <= MAX_SERVERS {
+            // A server that gets no request is counted, too.
+            (0..alive).for_each(|place| self.count_at(place, |_| {}));
+        }
         let alive = alive as u64;
         self.recorder.with(|block| {
             if block.populus.last != alive {
