@@ -130,6 +130,7 @@ impl Aggregator {
             }
             let records = aggregator.take(interval_report).map_err(|source| side.log_error(source))?;
             records.iter().for_each(|record| observer(aggregator.header(), record));
+            aggregator.recycle(records);
             side.aggregator = Some(aggregator);
         }
         Ok(())

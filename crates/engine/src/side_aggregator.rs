@@ -1,6 +1,7 @@
 //! The statistics of one side: merges the interval reports of its loops and writes the log.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::io;
 use std::path::Path;
 use std::sync::mpsc::Sender;
@@ -31,6 +32,8 @@ pub struct SideAggregator {
     samples: TransactionSamples,
     /// The channels that return used statistics blocks, by loop.
     recycled: Vec<Sender<Box<Block>>>,
+    /// The loop whose block the last complete interval has.
+    lender: usize,
     /// Intervals that not all loops have delivered, by end.
     open: BTreeMap<Nanos, Pending>,
     throttling: Throttling,
@@ -46,7 +49,9 @@ pub struct SideAggregator {
 #[derive(Debug)]
 struct Pending {
     missing: usize,
+    /// The block is that of the loop that was the first to report, with the blocks of all later ones.
     interval: Interval,
+    lender: usize,
     samples: Vec<ErrorSample>,
     taken: Vec<TransactionSample>,
     stalls: Vec<Stall>,
@@ -83,6 +88,7 @@ impl SideAggregator {
             sample_log,
             samples,
             recycled,
+            lender: 0,
             open: BTreeMap::new(),
             throttling: host.throttling(),
             clock_offset: host.clock_offset(),
@@ -138,7 +144,7 @@ impl SideAggregator {
             phase,
             begin,
             end,
-            mut block,
+            block,
             samples,
             taken,
             cpu_ns,
@@ -147,47 +153,63 @@ impl SideAggregator {
             stalls,
             ..
         } = from;
-        let pending = self.open.entry(end).or_insert_with(|| Pending {
-            missing: self.recycled.len(),
-            interval: Interval {
-                phase: phase as u32,
-                begin_ns: begin.saturating_sub(self.start).as_u64(),
-                end_ns: end.saturating_sub(self.start).as_u64(),
-                cpu_ns: 0,
-                busiest_loop_ns: 0,
-                throttled_ns: 0,
-                rss_bytes: 0,
-                clock_step_ns: 0,
-                block: Block::new(),
-            },
-            samples: Vec::new(),
-            taken: Vec::new(),
-            stalls: Vec::new(),
-            memory: BTreeMap::new(),
-        });
+        let pending = match self.open.entry(end) {
+            Entry::Occupied(open) => {
+                let pending = open.into_mut();
+                pending.interval.block.merge(&block);
+                // A loop that has ended does not need the block.
+                let _ = self.recycled[index].send(block);
+                pending
+            }
+            Entry::Vacant(place) => place.insert(Pending {
+                missing: self.recycled.len(),
+                interval: Interval {
+                    phase: phase as u32,
+                    begin_ns: begin.saturating_sub(self.start).as_u64(),
+                    end_ns: end.saturating_sub(self.start).as_u64(),
+                    cpu_ns: 0,
+                    busiest_loop_ns: 0,
+                    throttled_ns: 0,
+                    rss_bytes: 0,
+                    clock_step_ns: 0,
+                    block: *block,
+                },
+                lender: index,
+                samples: Vec::new(),
+                taken: Vec::new(),
+                stalls: Vec::new(),
+                memory: BTreeMap::new(),
+            }),
+        };
         pending.missing -= 1;
         pending.memory.insert(process, rss_bytes);
         pending.interval.cpu_ns += cpu_ns;
         pending.interval.busiest_loop_ns = pending.interval.busiest_loop_ns.max(cpu_ns);
-        pending.interval.block.merge(&block);
         pending.samples.extend(samples);
         pending.taken.extend(taken);
         pending.stalls.extend(stalls);
-        block.clear();
-        // A loop that has ended does not need the block.
-        let _ = self.recycled[index].send(block);
         match pending.missing {
             0 => self.finish(end),
             _ => Ok(Vec::new()),
         }
     }
 
+    /// Takes back the records that [`SideAggregator::take`] has returned: a loop uses the memory of their block again.
+    pub fn recycle(&self, records: Vec<Record>) {
+        for record in records {
+            if let Record::Interval(interval) = record {
+                let _ = self.recycled[self.lender].send(Box::new(interval.block));
+            }
+        }
+    }
+
     fn finish(&mut self, end: Nanos) -> io::Result<Vec<Record>> {
-        let Some(Pending { mut interval, mut samples, taken, stalls, mut memory, .. }) =
+        let Some(Pending { mut interval, lender, mut samples, taken, stalls, mut memory, .. }) =
             self.open.remove(&end)
         else {
             return Ok(Vec::new());
         };
+        self.lender = lender;
         for error in self.errors.drain(..) {
             interval.block.count_error(error.kind);
             samples.push(error);

@@ -1,6 +1,6 @@
 //! Statistics by status code of replies, and sets of status codes.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::class::ClassStats;
 use crate::fold::Fold;
@@ -11,7 +11,7 @@ const CODES: std::ops::RangeInclusive<u16> = 100..=599;
 pub const OTHER: u16 = 0;
 
 /// Response time and size by status code; only codes that occurred take memory.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct ByStatus(Vec<(u16, ClassStats)>);
 
 impl ByStatus {
@@ -34,6 +34,13 @@ impl ByStatus {
     /// The statistics of one code, if it occurred.
     pub fn get(&self, status: u16) -> Option<&ClassStats> {
         self.iter().find(|&(known, _)| known == status).map(|(_, stats)| stats)
+    }
+}
+
+/// The log has only codes that occurred in the interval.
+impl Serialize for ByStatus {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.iter().collect::<Vec<_>>().serialize(serializer)
     }
 }
 
