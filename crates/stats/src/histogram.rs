@@ -317,7 +317,10 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
         if self.count() > 0 {
             match &mut self.bins {
                 Bins::Used(used) => used.clear(),
-                Bins::Array(counts) => counts.fill(0),
+                // Memory that is zero already is left in the state in which it is in the caches.
+                Bins::Array(counts) => {
+                    counts.chunks_mut(LINE).filter(|line| has_any(line)).for_each(|line| line.fill(0))
+                }
                 Bins::Packed(_) | Bins::Dropped => self.bins = Bins::Used(Vec::new()),
             }
             (self.summary, self.earlier) = (SummaryStats::default(), NONE);
@@ -452,6 +455,21 @@ impl<const DIGITS: u8> Fold for Histogram<DIGITS> {
 
 /// Number of neighbouring counters that a search skips at once.
 const SKIPPED: usize = 256;
+/// Number of counters in a line of the processor's cache.
+const LINE: usize = 16;
+
+/// Whether any of these counters is not zero. All are read, which takes less time than a search for the first one.
+#[inline]
+fn has_any(counts: &[u32]) -> bool {
+    counts.iter().fold(0, |all, n| all | n) != 0
+}
+
+/// The counters that are not zero, with their numbers. Most counters are zero.
+fn used(counts: &[u32]) -> impl Iterator<Item = (usize, u32)> {
+    let lines = counts.chunks(LINE).enumerate().filter(|(_, line)| has_any(line));
+    let bins = lines.flat_map(|(number, line)| (number * LINE..).zip(line.iter().copied()));
+    bins.filter(|(_, n)| *n > 0)
+}
 
 /// The position at which the sum of counts reaches `wanted`.
 fn reaches(mut counts: impl Iterator<Item = u32>, wanted: u64) -> Option<usize> {
@@ -503,9 +521,7 @@ impl<const DIGITS: u8> Serialize for Histogram<DIGITS> {
         let logged = (self.count() > 0).then(|| {
             let bins = match &self.bins {
                 Bins::Used(used) => PackedBins::of(used.iter().map(|&(bin, n)| (Self::index_of(bin), n))),
-                Bins::Array(counts) => {
-                    PackedBins::of(counts.iter().copied().enumerate().filter(|(_, n)| *n > 0))
-                }
+                Bins::Array(counts) => PackedBins::of(used(counts)),
                 Bins::Packed(packed) => packed.clone(),
                 Bins::Dropped => PackedBins::default(),
             };
