@@ -1,17 +1,14 @@
 //! The table that a simulation prints, and the part of the manifest about its device.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use polygraph_link::{Nanos, SECOND};
 use polygraph_report::figures::find;
 use polygraph_report::text;
 use polygraph_report::{RunFacts, Scope};
 use polygraph_sim::device::Snapshot;
-use polygraph_stats::{LogReader, NextRecord, Record};
+use polygraph_stats::Record;
 use serde_json::json;
-
-use crate::Failure;
 
 /// Headings of the columns after the phase, with the names of their figures.
 const COLUMNS: [(&str, &str); 7] = [
@@ -39,11 +36,18 @@ fn cell(value: Option<f64>) -> String {
     value.map_or("-".into(), |value| format!("{value:.2}"))
 }
 
-/// The phases of a simulation, the working set messages of its client log, and the state of the cache at the end.
-///
-/// # Errors
-/// If the log cannot be read.
-pub fn table(facts: &RunFacts, log: &Path, device: Option<&Snapshot>) -> Result<String, Failure> {
+/// The line of the table for a record of the client side, if it tells about the working set.
+pub fn working_set_line(record: &Record) -> Option<String> {
+    match record {
+        Record::Comment { at_ns, text, .. } if text.starts_with("working set") => {
+            Some(format!("after {}: {text}", span(Nanos::new(*at_ns))))
+        }
+        _ => None,
+    }
+}
+
+/// The phases of a simulation, the lines about its working set, and the state of the cache at the end.
+pub fn table(facts: &RunFacts, working_set: &[String], device: Option<&Snapshot>) -> String {
     let mut out = format!("\n{:<10} {:>9}", "phase", "minutes");
     for (name, _) in COLUMNS {
         let _ = write!(out, " {name:>8}");
@@ -57,24 +61,13 @@ pub fn table(facts: &RunFacts, log: &Path, device: Option<&Snapshot>) -> Result<
         out.push('\n');
     }
     out.push('\n');
-    let mut records = LogReader::open(log).map_err(Failure::data)?;
-    loop {
-        match records.next_record() {
-            NextRecord::Record(record) => {
-                if let Record::Comment { at_ns, text, .. } = *record
-                    && text.starts_with("working set")
-                {
-                    let _ = writeln!(out, "after {}: {text}", span(Nanos::new(at_ns)));
-                }
-            }
-            NextRecord::Unknown => {}
-            NextRecord::End | NextRecord::Damaged { .. } => break,
-        }
+    for line in working_set {
+        let _ = writeln!(out, "{line}");
     }
     if let Some(figures) = device {
         let _ = writeln!(out, "{}", cache(figures));
     }
-    Ok(out)
+    out
 }
 
 /// The state of the cache at the end.

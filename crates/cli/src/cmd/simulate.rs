@@ -141,10 +141,13 @@ pub fn run(args: Args) -> Done {
     let start = jiff::Timestamp::from_second(epoch as i64).map_err(Failure::setup)?;
     let mut manifest = manifest(client, server, &start.to_zoned(jiff::tz::TimeZone::UTC));
     let test = simulation.test.clone();
-    let mut console = ClassicConsole::new(args.verb_lvl);
+    let (mut console, mut lines) = (ClassicConsole::new(args.verb_lvl), Vec::new());
     let (mut outcome, device) = simulation.run(None, |header, record| {
-        if args.verb_lvl > 0 && header.side == Side::Client {
-            console.show(header, record);
+        if header.side == Side::Client {
+            lines.extend(simulation_table::working_set_line(record));
+            if args.verb_lvl > 0 {
+                console.show(header, record);
+            }
         }
     })?;
     if let Some(figures) = &device {
@@ -161,7 +164,7 @@ pub fn run(args: Args) -> Done {
         expectations: &expectations,
     };
     let result = conclusion.write(&mut manifest, |_| None, notify)?;
-    let table = simulation_table::table(&result.facts, &directory.join("client.log"), device.as_ref())?;
+    let table = simulation_table::table(&result.facts, &lines, device.as_ref());
     output::print_either(args.json, || result.json(), || result.summary.clone() + &table);
     stored?;
     Ok(exit::of_run(&result))
