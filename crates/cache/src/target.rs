@@ -60,14 +60,15 @@ impl<'a> Target<'a> {
     /// # Errors
     /// If it is not an absolute URL with the scheme `known`.
     fn parse(target: &'a str, known: &str) -> Result<Target<'a>, TargetError> {
-        let (scheme, rest) = target.split_once("://").ok_or(TargetError::NotAbsolute)?;
+        let (scheme, rest) = target.split_at(end_at(target, |b| b == b':'));
+        let rest = rest.strip_prefix("://").ok_or(TargetError::NotAbsolute)?;
         if scheme.is_empty() || !scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b)) {
             return Err(TargetError::NotAbsolute);
         }
         if !scheme.eq_ignore_ascii_case(known) {
             return Err(TargetError::Scheme);
         }
-        let (authority, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        let (authority, rest) = rest.split_at(end_at(rest, |b| matches!(b, b'/' | b'?' | b'#')));
         Target::at(authority, rest)
     }
 
@@ -107,6 +108,11 @@ pub fn path_of_key(key: &[u8]) -> &[u8] {
     &key[key.iter().position(|&b| b == b'/').unwrap_or(key.len())..]
 }
 
+/// The position of the first ASCII character that `ends` a part at the start of `text`; the length of the text if there is none.
+fn end_at(text: &str, ends: impl Fn(u8) -> bool) -> usize {
+    text.bytes().position(|b| b.is_ascii() && ends(b)).unwrap_or(text.len())
+}
+
 /// Host and port of an authority; port 80 if it names none.
 pub fn split_port(authority: &str) -> Option<(&str, u16)> {
     if authority.contains('@') {
@@ -115,7 +121,7 @@ pub fn split_port(authority: &str) -> Option<(&str, u16)> {
     let (host, rest) = if let Some(bracketed) = authority.strip_prefix('[') {
         bracketed.split_once(']')?
     } else {
-        authority.split_at(authority.find(':').unwrap_or(authority.len()))
+        authority.split_at(end_at(authority, |b| b == b':'))
     };
     let port = match rest {
         "" | ":" => 80,
