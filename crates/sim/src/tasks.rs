@@ -1,96 +1,158 @@
 //! The tasks of a virtual loop. Tasks run in the order in which they became ready.
+//!
+//! A waker is only a number, and the queues of ready tasks belong to the thread. So waking, which happens several times in a transaction,
+//! touches no memory of the task: with thousands of tasks, that is seldom in the caches.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
+use std::ptr;
+use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
 
 use slab::Slab;
 
-/// All tasks.
-#[derive(Default)]
-pub struct Tasks {
-    /// `None` while a task runs.
-    slots: RefCell<Slab<Option<Task>>>,
-    ready: Arc<Ready>,
-    /// Tasks that were ready before those in `ready`.
-    first: RefCell<VecDeque<usize>>,
+thread_local! {
+    /// The ready tasks of each loop of the thread; there is seldom more than one.
+    static READY: RefCell<Vec<Ready>> = const { RefCell::new(Vec::new()) };
+    /// Number of the last loop of the thread.
+    static LAST: Cell<u16> = const { Cell::new(0) };
 }
 
-struct Task {
-    future: Pin<Box<dyn Future<Output = ()>>>,
-    call: Arc<Call>,
-    waker: Waker,
+/// What a waker tells: 16 bits for the loop, 16 for the task among those that had its place one after the other, 32 for the place.
+#[derive(Clone, Copy)]
+struct Call {
+    number: u16,
+    age: u16,
+    place: u32,
 }
 
-/// Numbers of the tasks that are ready. Wakers must be `Send` although nothing here leaves its thread.
-#[derive(Default)]
-struct Ready(Mutex<VecDeque<usize>>);
+impl Call {
+    fn of(data: *const ()) -> Call {
+        let bits = data.addr() as u64;
+        Call { number: (bits >> 48) as u16, age: (bits >> 32) as u16, place: bits as u32 }
+    }
+
+    fn waker(self) -> Waker {
+        let bits = u64::from(self.number) << 48 | u64::from(self.age) << 32 | u64::from(self.place);
+        let data = ptr::without_provenance(bits as usize);
+        // SAFETY: the functions use the address as a number and never as a pointer.
+        unsafe { Waker::from_raw(RawWaker::new(data, &WAKER)) }
+    }
+}
+
+/// The ready tasks of a loop.
+struct Ready {
+    number: u16,
+    /// Their places.
+    queue: VecDeque<u32>,
+    places: Vec<Place>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Place {
+    age: u16,
+    /// Whether the task is in the queue.
+    queued: bool,
+}
 
 impl Ready {
-    fn queue(&self) -> MutexGuard<'_, VecDeque<usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The waker of a task: it puts the task into the queue of ready tasks.
-struct Call {
-    task: usize,
-    queued: AtomicBool,
-    ready: Arc<Ready>,
-}
-
-impl Wake for Call {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        // The first look is cheaper, and many wakes find the task in the queue.
-        if !self.queued.load(Ordering::Relaxed) && !self.queued.swap(true, Ordering::Relaxed) {
-            self.ready.queue().push_back(self.task);
+    fn push(&mut self, call: Call) {
+        let place = &mut self.places[call.place as usize];
+        // A waker may outlive its task; another task at the same place may then be polled for nothing.
+        if place.age != call.age || !std::mem::replace(&mut place.queued, true) {
+            self.queue.push_back(call.place);
         }
+    }
+
+    /// A new task, which is ready, at a place.
+    fn enter(&mut self, place: u32) {
+        if place as usize >= self.places.len() {
+            self.places.resize(place as usize + 1, Place::default());
+        }
+        let age = self.places[place as usize].age;
+        self.push(Call { number: self.number, age, place });
+    }
+
+    /// The task at a place is over.
+    fn leave(&mut self, place: u32) {
+        let age = self.places[place as usize].age.wrapping_add(1);
+        self.places[place as usize] = Place { age, queued: false };
+    }
+
+    fn pop(&mut self) -> Option<Call> {
+        let place = self.queue.pop_front()?;
+        let Place { age, queued } = &mut self.places[place as usize];
+        *queued = false;
+        Some(Call { number: self.number, age: *age, place })
+    }
+}
+
+/// The functions of wakers. Threads other than that of the loop know nothing of its tasks and wake none of them.
+static WAKER: RawWakerVTable = RawWakerVTable::new(|data| RawWaker::new(data, &WAKER), wake, wake, |_| ());
+
+fn wake(data: *const ()) {
+    let call = Call::of(data);
+    // Values of the thread that own wakers may be dropped after the queues.
+    let _ = READY.try_with(|loops| {
+        let mut loops = loops.borrow_mut();
+        if let Some(ready) = loops.iter_mut().rev().find(|ready| ready.number == call.number) {
+            ready.push(call);
+        }
+    });
+}
+
+type Task = Pin<Box<dyn Future<Output = ()>>>;
+
+/// All tasks.
+pub struct Tasks {
+    /// The number of the loop in the thread.
+    number: u16,
+    /// `None` while a task runs.
+    slots: RefCell<Slab<Option<Task>>>,
+}
+
+impl Default for Tasks {
+    fn default() -> Tasks {
+        let number = LAST.get().wrapping_add(1);
+        LAST.set(number);
+        READY.with_borrow_mut(|loops| {
+            loops.push(Ready { number, queue: VecDeque::new(), places: Vec::new() });
+        });
+        Tasks { number, slots: RefCell::default() }
     }
 }
 
 impl Tasks {
     /// Adds a task, which is ready at once.
     pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
-        let mut slots = self.slots.borrow_mut();
-        let slot = slots.vacant_entry();
-        let ready = Arc::clone(&self.ready);
-        let call = Arc::new(Call { task: slot.key(), queued: AtomicBool::new(false), ready });
-        let waker = Waker::from(Arc::clone(&call));
-        waker.wake_by_ref();
-        slot.insert(Some(Task { future: Box::pin(task), call, waker }));
+        let place = self.slots.borrow_mut().insert(Some(Box::pin(task)));
+        self.with_ready(|ready| ready.enter(place as u32));
     }
 
     /// Runs tasks until all wait, or for this many turns. Returns true if all wait.
     pub fn run(&self, turns: u64) -> bool {
         for _ in 0..turns {
-            let Some(number) = self.next() else { return true };
-            // A waker may outlive its task; another task with the same number may then be polled for nothing.
-            let taken = self.slots.borrow_mut().get_mut(number).and_then(Option::take);
+            let Some(call) = self.with_ready(Ready::pop) else { return true };
+            let place = call.place as usize;
+            let taken = self.slots.borrow_mut().get_mut(place).and_then(Option::take);
             let Some(mut task) = taken else { continue };
-            task.call.queued.store(false, Ordering::Relaxed);
-            match task.future.as_mut().poll(&mut Context::from_waker(&task.waker)) {
-                Poll::Pending => self.slots.borrow_mut()[number] = Some(task),
-                Poll::Ready(()) => drop(self.slots.borrow_mut().remove(number)),
+            match task.as_mut().poll(&mut Context::from_waker(&call.waker())) {
+                Poll::Pending => self.slots.borrow_mut()[place] = Some(task),
+                Poll::Ready(()) => {
+                    self.with_ready(|ready| ready.leave(call.place));
+                    drop(self.slots.borrow_mut().remove(place));
+                }
             }
         }
         false
     }
 
-    /// Takes the number of the next task that is ready. The lock is taken once for all that have become ready meanwhile.
-    fn next(&self) -> Option<usize> {
-        let mut first = self.first.borrow_mut();
-        if first.is_empty() {
-            std::mem::swap(&mut *first, &mut *self.ready.queue());
-        }
-        first.pop_front()
+    fn with_ready<R>(&self, use_it: impl FnOnce(&mut Ready) -> R) -> R {
+        READY.with_borrow_mut(|loops| {
+            let own = loops.iter_mut().rev().find(|ready| ready.number == self.number);
+            use_it(own.expect("a loop that exists, on its own thread"))
+        })
     }
 
     /// Drops all tasks, whatever their state.
@@ -100,7 +162,61 @@ impl Tasks {
             let tasks = std::mem::take(&mut *self.slots.borrow_mut());
             drop(tasks);
         }
-        self.ready.queue().clear();
-        self.first.borrow_mut().clear();
+        self.with_ready(|ready| while ready.pop().is_some() {});
+    }
+}
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        // The queues are gone if the thread is ending.
+        let _ = READY.try_with(|loops| loops.borrow_mut().retain(|ready| ready.number != self.number));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use super::*;
+
+    /// Waits until its waker, which it leaves in `waker`, is used; then counts.
+    async fn wait(waker: Rc<RefCell<Option<Waker>>>, woken: Rc<Cell<u32>>) {
+        let mut polled = false;
+        std::future::poll_fn(|cx| match std::mem::replace(&mut polled, true) {
+            true => Poll::Ready(()),
+            false => {
+                *waker.borrow_mut() = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        })
+        .await;
+        woken.set(woken.get() + 1);
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "wakers may leave their thread")]
+    fn wakers_wake_tasks_of_their_own_loop_and_thread_only() {
+        let (first, second) = (Tasks::default(), Tasks::default());
+        let (waker, woken): (Rc<RefCell<Option<Waker>>>, Rc<Cell<u32>>) = Default::default();
+        // The other task has the same number in its loop.
+        second.spawn(wait(Rc::default(), Rc::clone(&woken)));
+        first.spawn(wait(Rc::clone(&waker), Rc::clone(&woken)));
+        let run = || assert!(first.run(10) && second.run(10));
+        run();
+        let waker = waker.take().expect("a task that was polled");
+        let sent = waker.clone();
+        std::thread::spawn(move || sent.wake()).join().expect("a thread that wakes nothing");
+        run();
+        assert_eq!(woken.get(), 0);
+        waker.wake_by_ref();
+        run();
+        assert_eq!(woken.get(), 1);
+        // The task and then the loop are gone.
+        waker.wake_by_ref();
+        run();
+        drop(first);
+        waker.wake();
+        assert!(second.run(10));
+        assert_eq!(woken.get(), 1);
     }
 }
