@@ -6,7 +6,7 @@ use std::io;
 use std::pin::pin;
 use std::task::Poll;
 
-use polygraph_link::Conn;
+use polygraph_link::{Conn, send_buffer};
 
 /// Receive buffers of one event loop. A connection borrows one when bytes arrive and returns it when it has used
 /// them, so idle connections, of which there are thousands, occupy none.
@@ -76,17 +76,32 @@ impl<C: Conn> BufferedConn<C> {
     /// As [`Conn::recv`]. No byte is lost if the future is dropped early.
     pub async fn fill(&mut self, buffers: &Buffers) -> io::Result<usize> {
         self.release(buffers);
+        if self.buffer.capacity() == 0 {
+            (self.buffer, self.used) = poll_fn(|cx| self.conn.poll_take(cx, || buffers.take())).await?;
+            return Ok(self.buffer.len() - self.used);
+        }
         let (buffer, used) = (&mut self.buffer, &mut self.used);
         self.conn
             .recv(|bytes| {
-                if buffer.capacity() == 0 && !bytes.is_empty() {
-                    *buffer = buffers.take();
-                }
                 buffer.drain(..std::mem::take(used));
                 buffer.extend_from_slice(bytes);
                 bytes.len()
             })
             .await
+    }
+
+    /// Sends `head` and all unread bytes to another connection, if the head fits before them in the buffer: then nothing has to be copied. Returns the
+    /// number of bytes, or `None` if it does not fit. All bytes are then used.
+    ///
+    /// # Errors
+    /// As [`polygraph_link::send_buffer`].
+    pub async fn pass_on(&mut self, head: &[u8], to: &mut impl Conn) -> Option<io::Result<usize>> {
+        let start = self.used.checked_sub(head.len())?;
+        self.buffer[start..self.used].copy_from_slice(head);
+        let bytes = self.buffer.len() - start;
+        let sent = send_buffer(to, &mut self.buffer, start).await;
+        self.used = self.buffer.len();
+        Some(sent.map(|()| bytes))
     }
 
     /// Returns the buffer if all its bytes are used.

@@ -75,20 +75,32 @@ impl<L: Link> Proxy<L> {
                 // stored.
                 self.store_complete(request, status, std::mem::take(block), pending);
             }
-            let piece: &[u8] = match framing {
-                Framing::Chunked => &content,
-                _ => &connection.stream.unread()[..fed.consumed],
-            };
-            let frame = ChunkFrame::new(chunked, piece.len(), done);
-            let mut parts = [&head, frame.before(), piece, frame.after()].map(IoSlice::new);
-            let bytes: usize = parts.iter().map(|part| part.len()).sum();
             let until = Some(self.link.now() + self.io_timeout);
             client.conn.set_deadline(until);
-            let sent = send_all_parts(&mut client.conn, &mut parts).await;
-            sent.map_err(|_| ForwardError::Client)?;
-            self.counters.bytes_out.add(bytes as u64);
+            // Nothing but the head differs from what the origin has sent.
+            let is_as_sent =
+                framing != Framing::Chunked && !chunked && fed.consumed == connection.stream.unread().len();
+            let passed = match is_as_sent {
+                true => connection.stream.pass_on(&head, &mut client.conn).await,
+                false => None,
+            };
+            let sent = match passed {
+                Some(passed) => passed,
+                None => {
+                    let piece: &[u8] = match framing {
+                        Framing::Chunked => &content,
+                        _ => &connection.stream.unread()[..fed.consumed],
+                    };
+                    let frame = ChunkFrame::new(chunked, piece.len(), done);
+                    let mut parts = [&head, frame.before(), piece, frame.after()].map(IoSlice::new);
+                    let bytes = parts.iter().map(|part| part.len()).sum();
+                    let sent = send_all_parts(&mut client.conn, &mut parts).await.map(|()| bytes);
+                    connection.stream.consume(fed.consumed);
+                    sent
+                }
+            };
+            self.counters.bytes_out.add(sent.map_err(|_| ForwardError::Client)? as u64);
             head.clear();
-            connection.stream.consume(fed.consumed);
             if done {
                 break;
             }

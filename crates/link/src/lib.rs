@@ -140,6 +140,33 @@ pub trait Conn: 'static {
     /// `TimedOut` after the deadline, otherwise what the system reports.
     fn poll_recv<R>(&mut self, cx: &mut Context<'_>, take: impl FnOnce(&[u8]) -> R) -> Poll<io::Result<R>>;
 
+    /// As [`Conn::poll_recv`] for a caller that keeps the bytes: returns a buffer and the position at which they begin in it; what is
+    /// before has no meaning. The buffer is the empty one that `spare` returns, or one of the link, which then keeps the spare one. `spare`
+    /// is not called if the peer has closed.
+    ///
+    /// # Errors
+    /// As [`Conn::poll_recv`].
+    fn poll_take(
+        &mut self,
+        cx: &mut Context<'_>,
+        spare: impl FnOnce() -> Vec<u8>,
+    ) -> Poll<io::Result<(Vec<u8>, usize)>> {
+        self.poll_recv(cx, |bytes| {
+            let mut buffer = if bytes.is_empty() { Vec::new() } else { spare() };
+            buffer.extend_from_slice(bytes);
+            (buffer, 0)
+        })
+    }
+
+    /// As [`Conn::try_send`] of what is in `buffer` from `start` on. If the link takes all of it, it may keep the buffer and leave
+    /// another, empty one.
+    ///
+    /// # Errors
+    /// As [`Conn::try_send`].
+    fn try_send_buffer(&mut self, buffer: &mut Vec<u8>, start: usize) -> io::Result<usize> {
+        self.try_send(&[IoSlice::new(&buffer[start..])])
+    }
+
     /// Completes when [`Conn::poll_writable`] is ready.
     ///
     /// # Errors
@@ -220,6 +247,21 @@ pub async fn run_until<R>(end: impl Future<Output = ()>, work: impl Future<Outpu
 /// As [`Conn::try_send`] and [`Conn::writable`].
 pub async fn send_all<C: Conn>(conn: &mut C, bytes: &[u8]) -> io::Result<()> {
     send_all_parts(conn, &mut [IoSlice::new(bytes)]).await
+}
+
+/// Sends all that is in `buffer` from `start` on, which leaves another buffer there if the link keeps this one.
+///
+/// # Errors
+/// As [`Conn::try_send`] and [`Conn::writable`].
+pub async fn send_buffer<C: Conn>(conn: &mut C, buffer: &mut Vec<u8>, mut start: usize) -> io::Result<()> {
+    while start < buffer.len() {
+        match conn.try_send_buffer(buffer, start) {
+            Ok(n) => start += n,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => conn.writable().await?,
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
 }
 
 /// Sends all of `parts`, one behind the other, in as few system calls as the connection allows.

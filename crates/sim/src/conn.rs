@@ -1,7 +1,6 @@
 //! A connection in memory: two bounded streams of bytes, one in each direction.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::fmt;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -11,10 +10,14 @@ use std::task::{Context, Poll, Waker, ready};
 use polygraph_link::{Conn, IdleState, Nanos};
 
 use crate::network::Network;
+use crate::pieces::{HEADROOM, Piece, Pieces};
 use crate::timers::Alarm;
 
 /// Number of bytes that may be in transit or unread in one direction, like the buffers of two sockets together.
 const WINDOW: usize = 256 * 1024;
+
+/// Fewer bytes are copied instead of giving the buffer away. So the few large buffers remain with the network, and in the caches.
+const LEAST_EXCHANGED: usize = 2048;
 
 /// One end of a connection. Dropping it closes it.
 pub struct VirtualConn {
@@ -35,7 +38,7 @@ struct Wire {
 
 /// One direction.
 struct Stream {
-    pieces: VecDeque<Piece>,
+    pieces: Pieces,
     bytes: usize,
     window: usize,
     /// How and when the writer ended the stream.
@@ -49,7 +52,7 @@ struct Stream {
 impl Default for Stream {
     fn default() -> Stream {
         Stream {
-            pieces: VecDeque::new(),
+            pieces: Pieces::default(),
             bytes: 0,
             window: WINDOW,
             ended: None,
@@ -58,12 +61,6 @@ impl Default for Stream {
             writer: None,
         }
     }
-}
-
-struct Piece {
-    /// When the chunk arrives.
-    at: Nanos,
-    bytes: Vec<u8>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -115,26 +112,41 @@ impl VirtualConn {
         if stream.unread {
             return;
         }
-        let at = stream.pieces.back().map_or(at, |last| last.at.max(at));
-        self.append(stream, at, bytes);
+        self.append(stream, Piece { at, bytes, start: 0 });
     }
 
-    /// Adds bytes that arrive at `at`, behind all others, to what this end writes.
-    fn append(&self, stream: &mut Stream, at: Nanos, bytes: Vec<u8>) {
-        stream.bytes += bytes.len();
-        stream.pieces.push_back(Piece { at, bytes });
+    /// Adds bytes, which do not arrive before all others, to what this end writes.
+    fn append(&self, stream: &mut Stream, mut piece: Piece) {
+        stream.bytes += piece.len();
+        if let Some(last) = stream.pieces.last() {
+            piece.at = piece.at.max(last.at);
+        }
+        stream.pieces.push(piece);
         self.network.arrivals.set(self.place, 1 - self.end, true);
         stream.wake_reader();
     }
 
     /// Takes the first bytes from what this end reads.
-    fn take_first(&self, stream: &mut Stream) -> Vec<u8> {
-        let bytes = stream.pieces.pop_front().map(|piece| piece.bytes).unwrap_or_default();
-        stream.bytes -= bytes.len();
-        let any = stream.ended.is_some() || !stream.pieces.is_empty();
+    fn take_first(&self, stream: &mut Stream) -> Piece {
+        let piece = stream.pieces.pop().unwrap_or_default();
+        stream.bytes -= piece.len();
+        let any = stream.ended.is_some() || stream.pieces.first().is_some();
         self.network.arrivals.set(self.place, self.end, any);
         stream.wake_writer();
-        bytes
+        piece
+    }
+
+    /// What this end writes, if it can write.
+    fn writable_stream<'w>(&self, wire: &'w mut Wire) -> io::Result<&'w mut Stream> {
+        let now = self.network.now.get();
+        if wire.streams[self.end].ended.is_some_and(|(end, at)| end == End::Reset && at <= now) {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        let stream = &mut wire.streams[1 - self.end];
+        match stream.unread || stream.ended.is_some() {
+            true => Err(io::ErrorKind::BrokenPipe.into()),
+            false => Ok(stream),
+        }
     }
 
     fn end_stream(&mut self, end: End) {
@@ -156,8 +168,8 @@ impl VirtualConn {
         let mut wire = self.wire.borrow_mut();
         let stream = &mut wire.streams[self.end];
         let mut all = Vec::new();
-        while stream.pieces.front().is_some_and(|piece| piece.at <= now) {
-            all.extend(self.take_first(stream));
+        while stream.pieces.first().is_some_and(|piece| piece.at <= now) {
+            all.extend_from_slice(self.take_first(stream).bytes());
         }
         all
     }
@@ -207,19 +219,19 @@ impl VirtualConn {
         Poll::Pending
     }
 
-    fn poll_piece(&mut self, cx: &Context<'_>) -> Poll<io::Result<Vec<u8>>> {
+    fn poll_piece(&mut self, cx: &Context<'_>) -> Poll<io::Result<Piece>> {
         let now = self.network.now.get();
         let until = {
             let mut wire = self.wire.borrow_mut();
             let stream = &mut wire.streams[self.end];
             let ended = stream.ended.filter(|(_, at)| *at <= now);
             // Bytes that arrived before a reset can still be read, as on Linux.
-            match stream.pieces.front().map(|piece| piece.at) {
+            match stream.pieces.first().map(|piece| piece.at) {
                 Some(at) if at <= now => return Poll::Ready(Ok(self.take_first(stream))),
                 None if ended.is_some_and(|(end, _)| end == End::Reset) => {
                     return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
                 }
-                None if ended.is_some() => return Poll::Ready(Ok(Vec::new())),
+                None if ended.is_some() => return Poll::Ready(Ok(Piece::default())),
                 coming => {
                     if !stream.reader.as_ref().is_some_and(|old| old.will_wake(cx.waker())) {
                         stream.reader = Some(cx.waker().clone());
@@ -236,38 +248,46 @@ impl VirtualConn {
     /// # Errors
     /// The same as those of [`Conn::recv`].
     pub async fn take(&mut self) -> io::Result<Vec<u8>> {
-        poll_fn(|cx| self.poll_piece(cx)).await
+        let mut piece = poll_fn(|cx| self.poll_piece(cx)).await?;
+        piece.bytes.drain(..piece.start);
+        Ok(piece.bytes)
     }
 }
 
 impl Conn for VirtualConn {
     fn try_send(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let mut wire = self.wire.borrow_mut();
-        let now = self.network.now.get();
-        if wire.streams[self.end].ended.is_some_and(|(end, at)| end == End::Reset && at <= now) {
-            return Err(io::ErrorKind::ConnectionReset.into());
-        }
-        let stream = &mut wire.streams[1 - self.end];
-        if stream.unread || stream.ended.is_some() {
-            return Err(io::ErrorKind::BrokenPipe.into());
-        }
+        let stream = self.writable_stream(&mut wire)?;
         let all: usize = parts.iter().map(|part| part.len()).sum();
         let room = stream.window.saturating_sub(stream.bytes);
         if room == 0 && all > 0 {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let mut bytes = self.network.buffer();
-        bytes.reserve(all.min(room));
+        let mut bytes = self.network.buffer(HEADROOM.len() + all.min(room));
+        bytes.extend_from_slice(&HEADROOM);
+        let mut left = room;
         for part in parts {
-            let fits = part.len().min(room - bytes.len());
+            let fits = part.len().min(left);
             bytes.extend_from_slice(&part[..fits]);
+            left -= fits;
         }
-        let sent = bytes.len();
+        let sent = room - left;
         if sent > 0 {
-            let arrival = self.network.arrival();
-            let at = stream.pieces.back().map_or(arrival, |last| last.at.max(arrival));
-            self.append(stream, at, bytes);
+            self.append(stream, Piece { at: self.network.arrival(), bytes, start: HEADROOM.len() });
         }
+        Ok(sent)
+    }
+
+    fn try_send_buffer(&mut self, buffer: &mut Vec<u8>, start: usize) -> io::Result<usize> {
+        let mut wire = self.wire.borrow_mut();
+        let stream = self.writable_stream(&mut wire)?;
+        let sent = buffer.len() - start;
+        if sent == 0 || sent > stream.window.saturating_sub(stream.bytes) {
+            drop(wire);
+            return self.try_send(&[IoSlice::new(&buffer[start..])]);
+        }
+        let bytes = std::mem::replace(buffer, self.network.buffer(0));
+        self.append(stream, Piece { at: self.network.arrival(), bytes, start });
         Ok(sent)
     }
 
@@ -286,9 +306,27 @@ impl Conn for VirtualConn {
 
     fn poll_recv<R>(&mut self, cx: &mut Context<'_>, take: impl FnOnce(&[u8]) -> R) -> Poll<io::Result<R>> {
         let piece = ready!(self.poll_piece(cx))?;
-        let taken = take(&piece);
-        self.network.recycle(piece);
+        let taken = take(piece.bytes());
+        self.network.recycle(piece.bytes);
         Poll::Ready(Ok(taken))
+    }
+
+    fn poll_take(
+        &mut self,
+        cx: &mut Context<'_>,
+        spare: impl FnOnce() -> Vec<u8>,
+    ) -> Poll<io::Result<(Vec<u8>, usize)>> {
+        let Piece { bytes, start, .. } = ready!(self.poll_piece(cx))?;
+        if bytes.is_empty() {
+            return Poll::Ready(Ok((bytes, start)));
+        }
+        let (mut kept, mut other) = (bytes, spare());
+        if kept.len() < LEAST_EXCHANGED {
+            other.extend_from_slice(&kept);
+            std::mem::swap(&mut kept, &mut other);
+        }
+        self.network.recycle(other);
+        Poll::Ready(Ok((kept, start)))
     }
 
     fn idle_state(&mut self) -> IdleState {
@@ -298,9 +336,9 @@ impl Conn for VirtualConn {
         let now = self.network.now.get();
         let wire = self.wire.borrow();
         let stream = &wire.streams[self.end];
-        match stream.pieces.front() {
+        match stream.pieces.first() {
             Some(piece) if piece.at <= now => {
-                IdleState::Bytes(piece.bytes[..piece.bytes.len().min(IdleState::MAX_SHOWN)].to_vec())
+                IdleState::Bytes(piece.bytes()[..piece.len().min(IdleState::MAX_SHOWN)].to_vec())
             }
             _ if stream.ended.is_some_and(|(_, at)| at <= now) => IdleState::Closed,
             _ => IdleState::Quiet,
@@ -329,7 +367,7 @@ impl Drop for VirtualConn {
         let mut wire = self.wire.borrow_mut();
         let stream = &mut wire.streams[self.end];
         stream.unread = true;
-        for piece in stream.pieces.drain(..) {
+        while let Some(piece) = stream.pieces.pop() {
             self.network.recycle(piece.bytes);
         }
         stream.wake_writer();

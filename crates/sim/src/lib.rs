@@ -8,6 +8,7 @@
 //! * [`link`]: the loop and its network.
 //! * [`conn`]: one connection.
 //! * [`device`]: models of caching proxies with several replacement policies.
+//! * `pieces`: what is on its way on a connection.
 //! * `tasks`, `timers`: tasks that are ready, and alarms of waiting tasks.
 //!
 //! # Decisions
@@ -22,6 +23,7 @@ mod datagrams;
 pub mod device;
 pub mod link;
 mod network;
+mod pieces;
 mod tasks;
 #[cfg(test)]
 mod tests;

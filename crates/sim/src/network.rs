@@ -32,9 +32,11 @@ impl Network {
         self.now.get() + self.delay.get()
     }
 
-    /// An empty buffer.
-    pub fn buffer(&self) -> Vec<u8> {
-        self.buffers.borrow_mut().pop().unwrap_or_default()
+    /// An empty buffer with room for so many bytes.
+    pub fn buffer(&self, room: usize) -> Vec<u8> {
+        let spare = self.buffers.borrow_mut().pop().unwrap_or_default();
+        // A buffer that grows would be copied, although it is empty.
+        if spare.capacity() >= room { spare } else { Vec::with_capacity(room) }
     }
 
     /// Takes back a buffer.

@@ -1,6 +1,7 @@
 //! The virtual loop and its connections by example.
 
 use std::cell::RefCell;
+use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -225,4 +226,43 @@ fn name_servers_answer_or_do_not() {
     }
     link.run(SECOND);
     diary.says(&[(0, "ConnectionRefused"), (10, "a!"), (50, "TimedOut")]);
+}
+
+/// What is on its way to `conn`, as a buffer, and the position of the first byte.
+fn taken(link: &VirtualLink, mut conn: VirtualConn) -> (VirtualConn, Vec<u8>, usize) {
+    let result = Rc::new(RefCell::new(None));
+    let filled = Rc::clone(&result);
+    link.spawn(async move {
+        let (bytes, start) = poll_fn(|cx| conn.poll_take(cx, || Vec::with_capacity(10))).await.unwrap();
+        *filled.borrow_mut() = Some((conn, bytes, start));
+    });
+    link.run(link.now());
+    result.take().unwrap()
+}
+
+#[test]
+fn buffers_are_passed_on_without_a_copy_if_all_of_them_fits() {
+    let link = VirtualLink::new(0);
+    let ((mut server, theirs), (mut ours, client)) = (link.pair(), link.pair());
+    let body = [b'x'; 5000];
+    server.try_send(&[IoSlice::new(&body), IoSlice::new(b"!")]).unwrap();
+    let (theirs, mut buffer, start) = taken(&link, theirs);
+    assert_eq!(buffer[start..], [&body[..], b"!"].concat());
+    let (memory, start) = (buffer.as_ptr(), start - 5);
+    buffer[start..start + 5].copy_from_slice(b"head ");
+    assert_eq!(ours.try_send_buffer(&mut buffer, start).unwrap(), 5006);
+    assert!(buffer.is_empty());
+    let (mut client, mut buffer, start) = taken(&link, client);
+    assert_eq!((&buffer[start..start + 6], buffer.len() - start), (&b"head x"[..], 5006));
+    assert_eq!(buffer.as_ptr(), memory);
+
+    client.set_window(4);
+    assert_eq!(ours.try_send_buffer(&mut buffer, start + 1).unwrap(), 4);
+    assert_eq!((client.take_arrived(), buffer.len()), (b"ead ".to_vec(), start + 5006));
+    drop(client);
+    let error = ours.try_send_buffer(&mut buffer, start).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    drop(server);
+    let (_, buffer, start) = taken(&link, theirs);
+    assert_eq!((buffer.capacity(), start), (0, 0));
 }

@@ -161,6 +161,20 @@ impl<C: Conn> Conn for Channel<C> {
     }
 
     #[inline]
+    fn poll_take(
+        &mut self,
+        cx: &mut Context<'_>,
+        spare: impl FnOnce() -> Vec<u8>,
+    ) -> Poll<io::Result<(Vec<u8>, usize)>> {
+        top!(self, conn => conn.poll_take(cx, spare))
+    }
+
+    #[inline]
+    fn try_send_buffer(&mut self, buffer: &mut Vec<u8>, start: usize) -> io::Result<usize> {
+        top!(self, conn => conn.try_send_buffer(buffer, start))
+    }
+
+    #[inline]
     fn idle_state(&mut self) -> IdleState {
         top!(self, conn => conn.idle_state())
     }
