@@ -10,6 +10,7 @@ use std::sync::Arc;
 use polygraph_link::{Conn, Link, Nanos, send_all};
 use polygraph_wire::decimal;
 use rustc_hash::FxHashMap;
+use slab::Slab;
 
 use crate::buffered::BufferedConn;
 use crate::config::ProxyConfig;
@@ -27,9 +28,11 @@ pub type Resolver = dyn Fn(&str, u16) -> Pin<Box<dyn Future<Output = io::Result<
 /// The connections of one event loop to origins.
 pub struct Origins<L: Link> {
     link: L,
-    idle: RefCell<FxHashMap<SocketAddr, Vec<IdleConnection<L::Conn>>>>,
+    idle: RefCell<IdleConnections<L::Conn>>,
     idle_count: Cell<usize>,
     max_idle: usize,
+    /// No idle connection has been idle for too long before.
+    next_timeout: Cell<Nanos>,
     resolver: Box<Resolver>,
     /// Addresses found by the resolver, by name and port.
     resolved: RefCell<FxHashMap<(Box<str>, u16), ResolvedName>>,
@@ -45,6 +48,18 @@ pub struct Origins<L: Link> {
     connect_timeout: Nanos,
     io_timeout: Nanos,
     counters: Arc<Counters>,
+}
+
+/// Idle connections by address.
+struct IdleConnections<C> {
+    numbers: FxHashMap<SocketAddr, usize>,
+    addresses: Slab<IdleAddress<C>>,
+}
+
+/// The idle connections to an address, the last used one last.
+struct IdleAddress<C> {
+    address: SocketAddr,
+    connections: Vec<IdleConnection<C>>,
 }
 
 struct IdleConnection<C> {
@@ -99,11 +114,13 @@ impl<L: Link> Origins<L> {
         }
         let servers = config.servers.iter();
         let servers = servers.map(|(name, at)| (name.to_ascii_lowercase().into_bytes(), *at)).collect();
+        let (numbers, addresses) = (FxHashMap::default(), Slab::new());
         Origins {
-            link,
-            idle: RefCell::default(),
+            link: link.separate(),
+            idle: RefCell::new(IdleConnections { numbers, addresses }),
             idle_count: Cell::new(0),
             max_idle,
+            next_timeout: Cell::new(Nanos::ZERO),
             resolver,
             resolved: RefCell::default(),
             hosts,
@@ -218,8 +235,9 @@ impl<L: Link> Origins<L> {
     /// The most recently used idle connection, so that the others can time out.
     fn take_idle(&self, address: &SocketAddr) -> Option<Connection<L::Conn>> {
         let mut idle = self.idle.borrow_mut();
-        let stack = idle.get_mut(address)?;
-        while let Some(IdleConnection { mut connection, .. }) = stack.pop() {
+        let number = *idle.numbers.get(address)?;
+        let connections = &mut idle.addresses[number].connections;
+        while let Some(IdleConnection { mut connection, .. }) = connections.pop() {
             self.idle_count.set(self.idle_count.get() - 1);
             if connection.stream.is_quiet() {
                 connection.is_reused = true;
@@ -237,17 +255,53 @@ impl<L: Link> Origins<L> {
         self.idle_count.set(self.idle_count.get() + 1);
         connection.stream.conn.set_deadline(None);
         let (address, since) = (connection.address, self.link.now());
-        self.idle.borrow_mut().entry(address).or_default().push(IdleConnection { connection, since });
+        let IdleConnections { numbers, addresses } = &mut *self.idle.borrow_mut();
+        let new = || addresses.insert(IdleAddress { address, connections: Vec::new() });
+        let number = *numbers.entry(address).or_insert_with(new);
+        connection.stream.conn.note_idle(number as u32);
+        addresses[number].connections.push(IdleConnection { connection, since });
     }
 
     /// Closes connections that have been idle for `limit` or were closed by the origin.
     pub fn sweep(&self, limit: Nanos) {
-        let mut idle = self.idle.borrow_mut();
         let now = self.link.now();
-        idle.retain(|_, stack| {
-            stack.retain_mut(|idle| now - idle.since < limit && idle.connection.stream.is_quiet());
-            !stack.is_empty()
-        });
-        self.idle_count.set(idle.values().map(Vec::len).sum());
+        let mut idle = self.idle.borrow_mut();
+        match self.link.take_disturbed() {
+            Some(disturbed) if now < self.next_timeout.get() => {
+                disturbed
+                    .iter()
+                    .for_each(|&number| self.sweep_address(&mut idle, number as usize, limit, true));
+            }
+            disturbed => {
+                let numbers: Vec<_> = idle.numbers.values().copied().collect();
+                for number in numbers {
+                    let is_disturbed = |numbers: &Vec<u32>| numbers.binary_search(&(number as u32)).is_ok();
+                    self.sweep_address(&mut idle, number, limit, disturbed.as_ref().is_none_or(is_disturbed));
+                }
+                let oldest = |(_, address): (_, &IdleAddress<_>)| Some(address.connections.first()?.since);
+                let oldest = idle.addresses.iter().filter_map(oldest).min();
+                self.next_timeout.set(oldest.unwrap_or(now) + limit);
+            }
+        }
+    }
+
+    /// As [`Origins::sweep`] for one address. Without `disturbed`, the origin has closed none.
+    fn sweep_address(
+        &self,
+        idle: &mut IdleConnections<L::Conn>,
+        number: usize,
+        limit: Nanos,
+        disturbed: bool,
+    ) {
+        let now = self.link.now();
+        let Some(IdleAddress { address, connections }) = idle.addresses.get_mut(number) else { return };
+        let before = connections.len();
+        connections
+            .retain_mut(|idle| now - idle.since < limit && (!disturbed || idle.connection.stream.is_quiet()));
+        self.idle_count.set(self.idle_count.get() - (before - connections.len()));
+        if connections.is_empty() {
+            idle.numbers.remove(address);
+            idle.addresses.remove(number);
+        }
     }
 }

@@ -96,6 +96,17 @@ pub trait Link: Clone + 'static {
         to: SocketAddr,
     ) -> Result<Self::Datagrams, ConnectError>;
 
+    /// Another handle to the same loop, for which [`Link::take_disturbed`] reports only connections that it or its clones have opened.
+    fn separate(&self) -> Self {
+        self.clone()
+    }
+
+    /// The owners, as given to [`Conn::note_idle`], of the idle connections on which something has happened since the last call, in
+    /// ascending order. `None` if the link does not know, so that every connection must be asked.
+    fn take_disturbed(&self) -> Option<Vec<u32>> {
+        None
+    }
+
     /// Runs `task` on this loop.
     fn spawn(&self, task: impl Future<Output = ()> + 'static);
 }
@@ -188,6 +199,9 @@ pub trait Conn: 'static {
         })
         .await
     }
+
+    /// Tells that the connection is idle until it is used again. If something happens on it, [`Link::take_disturbed`] reports `owner`.
+    fn note_idle(&mut self, _owner: u32) {}
 
     /// What happened on this idle connection. Costs no system call unless something did.
     fn idle_state(&mut self) -> IdleState;

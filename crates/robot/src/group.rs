@@ -60,7 +60,7 @@ impl<L: Link> RobotGroup<L> {
         let positions = settings.first_robot..settings.first_robot + settings.robots;
         let robots = positions.map(|position| Robot::new(&settings, position)).collect();
         let first_contact = FirstContact::of(&settings);
-        let context = GroupContext::new(link, recorder, settings, ids);
+        let context = GroupContext::new(link.separate(), recorder, settings, ids);
         Rc::new(RobotGroup {
             robots: RefCell::new(robots),
             pool: ConnectionPool::new(context.settings.robots),
@@ -147,7 +147,8 @@ impl<L: Link> RobotGroup<L> {
     /// Closes idle connections that have timed out, that the peer has closed, or whose robots are not active any more.
     pub fn reap(&self) {
         let now = self.context.now();
-        self.pool.reap(&self.context, |robot| self.is_active(robot, now));
+        let all_active = self.pace.borrow().populus.at(now) >= 1.0;
+        self.pool.reap(&self.context, all_active, |robot| self.is_active(robot, now));
     }
 
     /// Whether the populus factor lets the robot be active at `at`.

@@ -25,8 +25,8 @@ pub struct VirtualConn {
     wire: Rc<RefCell<Wire>>,
     /// The index of the end, which reads `streams[end]` and writes the other stream.
     end: usize,
-    /// The place of the connection in the table of arrivals.
-    place: usize,
+    /// The handle of the loop that has opened the connection.
+    handle: u32,
     deadline: Option<Nanos>,
     alarm: Option<Alarm>,
 }
@@ -45,8 +45,16 @@ struct Stream {
     ended: Option<(End, Nanos)>,
     /// Whether the reader has closed its end.
     unread: bool,
-    reader: Option<Waker>,
+    reader: Reader,
     writer: Option<Waker>,
+}
+
+/// Who is told when something arrives.
+enum Reader {
+    Nobody,
+    Task(Waker),
+    /// The connection is idle and belongs to this owner.
+    Owner(u32),
 }
 
 impl Default for Stream {
@@ -57,7 +65,7 @@ impl Default for Stream {
             window: WINDOW,
             ended: None,
             unread: false,
-            reader: None,
+            reader: Reader::Nobody,
             writer: None,
         }
     }
@@ -70,10 +78,9 @@ enum End {
 }
 
 impl Stream {
-    fn wake_reader(&mut self) {
-        if let Some(waker) = self.reader.take() {
-            waker.wake();
-        }
+    /// When the next bytes or the end arrive; `None` if nothing is on its way.
+    fn next_arrival(&self) -> Option<Nanos> {
+        self.pieces.first().map(|piece| piece.at).or(self.ended.map(|(_, at)| at))
     }
 
     fn wake_writer(&mut self) {
@@ -91,14 +98,13 @@ impl fmt::Debug for VirtualConn {
 
 impl VirtualConn {
     /// Both ends of a connection.
-    pub(crate) fn pair(network: &Rc<Network>) -> (VirtualConn, VirtualConn) {
+    pub(crate) fn pair(network: &Rc<Network>, handle: u32) -> (VirtualConn, VirtualConn) {
         let wire = Rc::new(RefCell::new(Wire::default()));
-        let place = network.arrivals.enter();
         let conn = |end| VirtualConn {
             network: Rc::clone(network),
             wire: Rc::clone(&wire),
             end,
-            place,
+            handle,
             deadline: None,
             alarm: None,
         };
@@ -122,16 +128,26 @@ impl VirtualConn {
             piece.at = piece.at.max(last.at);
         }
         stream.pieces.push(piece);
-        self.network.arrivals.set(self.place, 1 - self.end, true);
-        stream.wake_reader();
+        self.tell_reader(stream);
+    }
+
+    /// Tells the reader of a stream that something has been sent.
+    fn tell_reader(&self, stream: &mut Stream) {
+        match std::mem::replace(&mut stream.reader, Reader::Nobody) {
+            Reader::Nobody => {}
+            Reader::Task(waker) => waker.wake(),
+            Reader::Owner(owner) => {
+                if let Some(at) = stream.next_arrival() {
+                    self.network.disturbed.add(self.handle, at, owner);
+                }
+            }
+        }
     }
 
     /// Takes the first bytes from what this end reads.
     fn take_first(&self, stream: &mut Stream) -> Piece {
         let piece = stream.pieces.pop().unwrap_or_default();
         stream.bytes -= piece.len();
-        let any = stream.ended.is_some() || stream.pieces.first().is_some();
-        self.network.arrivals.set(self.place, self.end, any);
         stream.wake_writer();
         piece
     }
@@ -155,8 +171,7 @@ impl VirtualConn {
         let stream = &mut wire.streams[1 - self.end];
         if stream.ended.is_none() {
             stream.ended = Some((end, at));
-            self.network.arrivals.set(self.place, 1 - self.end, true);
-            stream.wake_reader();
+            self.tell_reader(stream);
         }
         // A peer that waits for room must also learn about a reset.
         wire.streams[self.end].wake_writer();
@@ -233,9 +248,7 @@ impl VirtualConn {
                 }
                 None if ended.is_some() => return Poll::Ready(Ok(Piece::default())),
                 coming => {
-                    if !stream.reader.as_ref().is_some_and(|old| old.will_wake(cx.waker())) {
-                        stream.reader = Some(cx.waker().clone());
-                    }
+                    stream.reader = Reader::Task(cx.waker().clone());
                     coming.or(stream.ended.map(|(_, at)| at))
                 }
             }
@@ -329,10 +342,16 @@ impl Conn for VirtualConn {
         Poll::Ready(Ok((kept, start)))
     }
 
-    fn idle_state(&mut self) -> IdleState {
-        if !self.network.arrivals.any(self.place, self.end) {
-            return IdleState::Quiet;
+    fn note_idle(&mut self, owner: u32) {
+        let mut wire = self.wire.borrow_mut();
+        let stream = &mut wire.streams[self.end];
+        stream.reader = Reader::Owner(owner);
+        if stream.next_arrival().is_some() {
+            self.tell_reader(stream);
         }
+    }
+
+    fn idle_state(&mut self) -> IdleState {
         let now = self.network.now.get();
         let wire = self.wire.borrow();
         let stream = &wire.streams[self.end];
@@ -371,8 +390,5 @@ impl Drop for VirtualConn {
             self.network.recycle(piece.bytes);
         }
         stream.wake_writer();
-        if Rc::strong_count(&self.wire) == 1 {
-            self.network.arrivals.leave(self.place);
-        }
     }
 }

@@ -31,7 +31,11 @@ type Answer = dyn Fn(&[u8]) -> Option<Vec<u8>>;
 ///
 /// Tasks own a handle of their loop, and the loop owns its tasks; [`VirtualLink::end`] breaks this cycle.
 #[derive(Clone)]
-pub struct VirtualLink(Rc<World>);
+pub struct VirtualLink {
+    world: Rc<World>,
+    /// The number of the handle and its clones.
+    handle: u32,
+}
 
 struct World {
     network: Rc<Network>,
@@ -51,15 +55,17 @@ struct World {
 
 impl fmt::Debug for VirtualLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("VirtualLink").field("now", &self.0.network.now.get()).finish_non_exhaustive()
+        f.debug_struct("VirtualLink").field("now", &self.world.network.now.get()).finish_non_exhaustive()
     }
 }
 
 impl VirtualLink {
     /// A loop whose clock starts at 0 with the time of day `epoch` (seconds since 1970).
     pub fn new(epoch: u64) -> VirtualLink {
-        VirtualLink(Rc::new(World {
-            network: Rc::default(),
+        let network = Rc::<Network>::default();
+        let handle = network.disturbed.enter();
+        let world = World {
+            network,
             datagrams: Rc::default(),
             epoch,
             tasks: Tasks::default(),
@@ -68,13 +74,14 @@ impl VirtualLink {
             name_servers: RefCell::default(),
             no_port_from: Cell::new(Nanos::MAX),
             date: Cell::new((u64::MAX, [b' '; 29])),
-        }))
+        };
+        VirtualLink { world: Rc::new(world), handle }
     }
 
     /// Runs all tasks until the time `until`, which the clock then shows. Returns false if this time is never reached,
     /// because tasks keep running at the same moment.
     pub fn run(&self, until: Nanos) -> bool {
-        let world = &self.0;
+        let world = &self.world;
         loop {
             if !world.tasks.run(MOST_TURNS) {
                 return false;
@@ -93,35 +100,35 @@ impl VirtualLink {
 
     /// Ends all tasks and removes all listeners.
     pub fn end(&self) {
-        self.0.tasks.clear();
-        self.0.listeners.borrow_mut().clear();
-        self.0.name_servers.borrow_mut().clear();
-        *self.0.anywhere.borrow_mut() = None;
+        self.world.tasks.clear();
+        self.world.listeners.borrow_mut().clear();
+        self.world.name_servers.borrow_mut().clear();
+        *self.world.anywhere.borrow_mut() = None;
     }
 
     /// Passes every connection to `address` to `accept`; an unspecified address represents all addresses of its family.
     pub fn listen(&self, address: SocketAddr, accept: impl Fn(VirtualConn, SocketAddr) + 'static) {
-        self.0.listeners.borrow_mut().insert(address, Rc::new(accept));
+        self.world.listeners.borrow_mut().insert(address, Rc::new(accept));
     }
 
     /// Passes every connection to an address without a listener to `accept`.
     pub fn listen_anywhere(&self, accept: impl Fn(VirtualConn, SocketAddr) + 'static) {
-        *self.0.anywhere.borrow_mut() = Some(Rc::new(accept));
+        *self.world.anywhere.borrow_mut() = Some(Rc::new(accept));
     }
 
     /// Answers datagrams to `address`.
     pub fn answer_at(&self, address: SocketAddr, answer: impl Fn(&[u8]) -> Option<Vec<u8>> + 'static) {
-        self.0.name_servers.borrow_mut().insert(address, Rc::new(answer));
+        self.world.name_servers.borrow_mut().insert(address, Rc::new(answer));
     }
 
     /// Sets the delay of the network in one direction.
     pub fn set_delay(&self, delay: Nanos) {
-        self.0.network.delay.set(delay);
+        self.world.network.delay.set(delay);
     }
 
     /// From the time `at` on, no connection can be opened because local ports have run out.
     pub fn run_out_of_ports(&self, at: Nanos) {
-        self.0.no_port_from.set(at);
+        self.world.no_port_from.set(at);
     }
 
     /// A UDP socket that receives datagrams at `address`.
@@ -129,22 +136,22 @@ impl VirtualLink {
     /// # Errors
     /// If there is a socket at this address.
     pub fn bind_datagrams(&self, address: SocketAddr) -> io::Result<VirtualDatagrams> {
-        self.0.datagrams.open(&self.0.network, address)
+        self.world.datagrams.open(&self.world.network, address)
     }
 
     /// From now on, one of `n` datagrams is lost; none if `n` is 0.
     pub fn lose_one_of(&self, n: u64) {
-        self.0.datagrams.lose_one_of(n);
+        self.world.datagrams.lose_one_of(n);
     }
 
     /// From now on, the datagrams that `forge` makes of each one arrive before it, as if its sender had sent them.
     pub fn forge(&self, forge: impl FnMut(&[u8]) -> Vec<Vec<u8>> + 'static) {
-        self.0.datagrams.forge(Box::new(forge));
+        self.world.datagrams.forge(Box::new(forge));
     }
 
     /// The two ends of a new connection.
     pub fn pair(&self) -> (VirtualConn, VirtualConn) {
-        VirtualConn::pair(&self.0.network)
+        VirtualConn::pair(&self.world.network, self.handle)
     }
 }
 
@@ -168,7 +175,7 @@ impl Sleep<'_> {
         if self.link.now() >= self.at {
             return Poll::Ready(());
         }
-        let timers = &self.link.0.network.timers;
+        let timers = &self.link.world.network.timers;
         if !self.alarm.is_some_and(|alarm| timers.redirect(alarm, cx.waker())) {
             self.alarm = Some(timers.set(self.at, cx.waker()));
         }
@@ -179,7 +186,7 @@ impl Sleep<'_> {
 impl Drop for Sleep<'_> {
     fn drop(&mut self) {
         if let Some(alarm) = self.alarm {
-            self.link.0.network.timers.cancel(alarm);
+            self.link.world.network.timers.cancel(alarm);
         }
     }
 }
@@ -189,26 +196,26 @@ impl Link for VirtualLink {
     type Datagrams = VirtualDatagrams;
 
     fn now(&self) -> Nanos {
-        self.0.network.now.get()
+        self.world.network.now.get()
     }
 
     fn http_date(&self) -> [u8; 29] {
-        let second = self.0.epoch + self.now() / SECOND;
-        let (written, date) = self.0.date.get();
+        let second = self.world.epoch + self.now() / SECOND;
+        let (written, date) = self.world.date.get();
         if written == second {
             return date;
         }
         let date = date::text(second);
-        self.0.date.set((second, date));
+        self.world.date.set((second, date));
         date
     }
 
     fn unix_seconds(&self) -> i64 {
-        (self.0.epoch + self.now() / SECOND) as i64
+        (self.world.epoch + self.now() / SECOND) as i64
     }
 
     fn unix_millis(&self) -> u64 {
-        self.0.epoch * 1000 + self.now() / (SECOND / 1000)
+        self.world.epoch * 1000 + self.now() / (SECOND / 1000)
     }
 
     async fn sleep_until(&self, at: Nanos) {
@@ -217,14 +224,14 @@ impl Link for VirtualLink {
     }
 
     fn connect(&self, _: Option<IpAddr>, to: SocketAddr) -> Result<VirtualConn, ConnectError> {
-        if self.now() >= self.0.no_port_from.get() {
+        if self.now() >= self.world.no_port_from.get() {
             return Err(ConnectError::NoPort);
         }
-        let listeners = self.0.listeners.borrow();
+        let listeners = self.world.listeners.borrow();
         let any = SocketAddr::new(unspecified(to.ip()), to.port());
         let listener = listeners.get(&to).or_else(|| listeners.get(&any)).map(Rc::clone);
         drop(listeners);
-        let accept = listener.or_else(|| self.0.anywhere.borrow().as_ref().map(Rc::clone));
+        let accept = listener.or_else(|| self.world.anywhere.borrow().as_ref().map(Rc::clone));
         let Some(accept) = accept else {
             return Err(ConnectError::Refused(io::ErrorKind::ConnectionRefused));
         };
@@ -241,11 +248,11 @@ impl Link for VirtualLink {
         until: Option<Nanos>,
         mut accept: impl FnMut(&[u8]) -> Option<R>,
     ) -> io::Result<R> {
-        let answer = self.0.name_servers.borrow().get(&server).map(Rc::clone);
+        let answer = self.world.name_servers.borrow().get(&server).map(Rc::clone);
         let Some(answer) = answer else { return Err(io::ErrorKind::ConnectionRefused.into()) };
         let limit = until.unwrap_or(Nanos::MAX);
         let reply = answer(datagram);
-        self.sleep_until((self.now() + 2 * self.0.network.delay.get()).min(limit)).await;
+        self.sleep_until((self.now() + 2 * self.world.network.delay.get()).min(limit)).await;
         if self.now() < limit
             && let Some(result) = reply.and_then(|reply| accept(&reply))
         {
@@ -264,7 +271,15 @@ impl Link for VirtualLink {
         self.bind_datagrams(from).map_err(|_| ConnectError::NoPort)
     }
 
+    fn separate(&self) -> VirtualLink {
+        VirtualLink { world: Rc::clone(&self.world), handle: self.world.network.disturbed.enter() }
+    }
+
+    fn take_disturbed(&self) -> Option<Vec<u32>> {
+        Some(self.world.network.disturbed.take(self.handle, self.now()))
+    }
+
     fn spawn(&self, task: impl Future<Output = ()> + 'static) {
-        self.0.tasks.spawn(task);
+        self.world.tasks.spawn(task);
     }
 }

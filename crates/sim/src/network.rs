@@ -1,5 +1,5 @@
-//! State that a virtual loop shares with its connections: the clock, the timers, the delay of the network, what is
-//! about to arrive, spare buffers.
+//! State that a virtual loop shares with its connections: the clock, the timers, the delay of the network, what has
+//! happened on idle connections, spare buffers.
 
 use std::cell::{Cell, RefCell};
 
@@ -21,8 +21,8 @@ pub struct Network {
     pub delay: Cell<Nanos>,
     /// The tasks that wait for a time.
     pub timers: Timers,
-    /// What the connections receive.
-    pub arrivals: Arrivals,
+    /// What has happened on idle connections.
+    pub disturbed: Disturbed,
     buffers: RefCell<Vec<Vec<u8>>>,
 }
 
@@ -49,41 +49,37 @@ impl Network {
     }
 }
 
-/// Whether anything is on its way to each end of each connection, or waits there: bytes, or the end of the stream.
-///
-/// Thousands of idle connections are asked about it every second. So it is not in the connections, which are all over the
-/// memory, but in a few lines of the processor's cache.
+/// What has happened on idle connections, by the handle of the loop that opened them. There are thousands of idle connections all
+/// over the memory, so nobody looks at each of them once a second.
 #[derive(Default)]
-pub struct Arrivals {
-    ends: RefCell<Vec<[bool; 2]>>,
-    /// Places without a connection.
-    free: RefCell<Vec<usize>>,
+pub struct Disturbed(RefCell<Vec<Vec<Disturbance>>>);
+
+struct Disturbance {
+    at: Nanos,
+    owner: u32,
 }
 
-impl Arrivals {
-    /// Adds a connection at whose ends nothing arrives. Returns its place.
-    pub fn enter(&self) -> usize {
-        let mut ends = self.ends.borrow_mut();
-        let free = self.free.borrow_mut().pop();
-        free.unwrap_or_else(|| {
-            ends.push([false; 2]);
-            ends.len() - 1
-        })
+impl Disturbed {
+    /// The number of a new handle.
+    pub fn enter(&self) -> u32 {
+        let mut handles = self.0.borrow_mut();
+        handles.push(Vec::new());
+        (handles.len() - 1) as u32
     }
 
-    /// Removes the connection at `place`.
-    pub fn leave(&self, place: usize) {
-        self.ends.borrow_mut()[place] = [false; 2];
-        self.free.borrow_mut().push(place);
+    /// Adds what happens at `at` on an idle connection of `owner`.
+    pub fn add(&self, handle: u32, at: Nanos, owner: u32) {
+        self.0.borrow_mut()[handle as usize].push(Disturbance { at, owner });
     }
 
-    /// Sets whether anything arrives at an end of the connection at `place`.
-    pub fn set(&self, place: usize, end: usize, any: bool) {
-        self.ends.borrow_mut()[place][end] = any;
-    }
-
-    /// Whether anything arrives at an end of the connection at `place`.
-    pub fn any(&self, place: usize, end: usize) -> bool {
-        self.ends.borrow()[place][end]
+    /// The owners of connections of this handle on which something has happened until `now`, in ascending order.
+    pub fn take(&self, handle: u32, now: Nanos) -> Vec<u32> {
+        let past = |disturbance: &mut Disturbance| disturbance.at <= now;
+        let mut handles = self.0.borrow_mut();
+        let mut owners: Vec<_> =
+            handles[handle as usize].extract_if(.., past).map(|past| past.owner).collect();
+        owners.sort_unstable();
+        owners.dedup();
+        owners
     }
 }

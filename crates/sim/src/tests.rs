@@ -266,3 +266,32 @@ fn buffers_are_passed_on_without_a_copy_if_all_of_them_fits() {
     let (_, buffer, start) = taken(&link, theirs);
     assert_eq!((buffer.capacity(), start), (0, 0));
 }
+
+#[test]
+fn what_happens_on_idle_connections_is_reported_when_it_arrives() {
+    let link = VirtualLink::new(0);
+    link.set_delay(10 * MS);
+    let (first, second) = (link.separate(), link.separate());
+    let accepted = Rc::new(RefCell::new(Vec::new()));
+    let server = Rc::clone(&accepted);
+    link.listen(place(1), move |conn, _| server.borrow_mut().push(conn));
+    let connect = |link: &VirtualLink| link.connect(None, place(1)).unwrap();
+    let mut conns = [connect(&first), connect(&first), connect(&first), connect(&second)];
+    // Something that is on its way before counts, too.
+    accepted.borrow_mut()[1].try_send(&[IoSlice::new(b"late bytes")]).unwrap();
+    for (conn, owner) in conns.iter_mut().zip([7, 5, 6, 7]) {
+        conn.note_idle(owner);
+    }
+    let ends = std::mem::take(&mut *accepted.borrow_mut());
+    let mut ends = ends.into_iter();
+    drop(ends.next());
+    assert_eq!(first.take_disturbed(), Some(vec![]));
+    link.run(10 * MS);
+    assert_eq!(first.take_disturbed(), Some(vec![5, 7]));
+    assert_eq!([first.take_disturbed(), second.take_disturbed()], [Some(vec![]), Some(vec![])]);
+    ends.for_each(drop);
+    link.run(20 * MS);
+    // The second connection was reported before.
+    assert_eq!([first.take_disturbed(), second.take_disturbed()], [Some(vec![6]), Some(vec![7])]);
+    assert!(conns.iter_mut().all(Conn::is_disturbed));
+}

@@ -175,6 +175,11 @@ impl<C: Conn> Conn for Channel<C> {
     }
 
     #[inline]
+    fn note_idle(&mut self, owner: u32) {
+        top!(self, conn => conn.note_idle(owner));
+    }
+
+    #[inline]
     fn idle_state(&mut self) -> IdleState {
         top!(self, conn => conn.idle_state())
     }

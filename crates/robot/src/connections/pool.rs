@@ -142,6 +142,8 @@ pub struct ConnectionPool<C: Conn> {
     queues: RefCell<FxHashMap<usize, Rc<WaitQueue>>>,
     /// Connections for several requests that are being set up.
     pending: PendingConnections,
+    /// Whether a connection for several exchanges at a time was opened.
+    multiplexes: Cell<bool>,
     /// Number of open connections of all robots.
     open: Cell<usize>,
     /// Number of connections that were opened so far.
@@ -163,6 +165,7 @@ impl<C: Conn> ConnectionPool<C> {
             robots: RefCell::new((0..robots).map(robot).collect()),
             queues: RefCell::default(),
             pending: PendingConnections::default(),
+            multiplexes: Cell::new(false),
             open: Cell::new(0),
             opened: Cell::new(0),
             set_up: SetUpState::default(),
@@ -403,7 +406,7 @@ impl<C: Conn> ConnectionPool<C> {
         connection.set_up = Cell::new(Some(SetUp { started: opened, ended }));
         connection.established = Cell::new(true);
         let connection = Rc::new(connection);
-        self.of(cx.robot).multiplexed.push(Rc::clone(&connection));
+        self.keep_multiplexed(cx, &connection);
         Ok(open_stream(cx, connection))
     }
 
@@ -470,6 +473,7 @@ impl<C: Conn> ConnectionPool<C> {
         }
         if keep_alive && connection.uses < connection.use_limit && !self.is_session_idle(cx) {
             connection.idle_since = now;
+            connection.conn.note_idle(cx.robot as u32);
             cx.recorder.with(|block| block.idle.enter(now));
             self.of(cx.robot).idle.push(connection);
             self.wake_waiter(cx.robot);
@@ -571,8 +575,13 @@ impl<C: Conn> ConnectionPool<C> {
         multiplexed.handshake = handshake;
         multiplexed.established = Cell::new(established);
         let multiplexed = Rc::new(multiplexed);
-        self.of(cx.robot).multiplexed.push(Rc::clone(&multiplexed));
+        self.keep_multiplexed(cx, &multiplexed);
         open_stream(cx, multiplexed)
+    }
+
+    fn keep_multiplexed<L: Link>(&self, cx: RobotContext<'_, L>, connection: &Rc<MultiplexedConnection>) {
+        self.multiplexes.set(true);
+        self.of(cx.robot).multiplexed.push(Rc::clone(connection));
     }
 
     /// A stream of the robot's latest connection to `hop` that has room for one.
@@ -672,47 +681,57 @@ impl<C: Conn> ConnectionPool<C> {
     }
 
     /// Closes idle connections that would otherwise stay open until their next use: those that the peer has closed, those that
-    /// have been idle for longer than the idle timeout, and those of robots for which `is_active` is false.
-    pub fn reap<L: Link<Conn = C>>(&self, group: &GroupContext<L>, is_active: impl Fn(usize) -> bool) {
-        let now = group.now();
-        for robot in 0..group.settings.robots {
-            let cx = group.of(robot);
-            let (no_idle, no_multiplexed) = {
-                let robot = self.of(robot);
-                (robot.idle.is_empty(), robot.multiplexed.is_empty())
-            };
-            if no_idle && no_multiplexed {
-                continue;
-            }
-            if !is_active(robot) {
-                self.close_all_idle(cx);
-                continue;
-            }
-            let timeout = cx.profile().idle_timeout;
-            if !no_multiplexed {
-                self.close_multiplexed(cx, CloseKind::IdleForeign, usize::MAX, |idle| idle.was_left());
-                let is_late = |idle: &MultiplexedConnection| {
-                    timeout.is_some_and(|timeout| now > idle.idle_since.get() + timeout)
-                };
-                self.close_multiplexed(cx, CloseKind::IdleLocal, usize::MAX, is_late);
-            }
-            let mut kept = std::mem::take(&mut self.of(robot).idle);
-            let mut at = 0;
-            while at < kept.len() {
-                let connection = &mut kept[at];
-                let kind = if !is_quiet(cx, connection) {
-                    CloseKind::IdleForeign
-                } else if timeout.is_some_and(|timeout| now > connection.idle_since + timeout) {
-                    CloseKind::IdleLocal
-                } else {
-                    at += 1;
-                    continue;
-                };
-                let connection = kept.remove(at);
-                self.close_idle(cx, *connection, kind);
-            }
-            self.of(robot).idle = kept;
+    /// have been idle for longer than the idle timeout, and those of robots for which `is_active` is false. `all_active`: there are
+    /// no such robots.
+    pub fn reap<L: Link<Conn = C>>(
+        &self,
+        group: &GroupContext<L>,
+        all_active: bool,
+        is_active: impl Fn(usize) -> bool,
+    ) {
+        let disturbed = group.link.take_disturbed();
+        let time_out = group.settings.profiles.iter().any(|profile| profile.idle_timeout.is_some());
+        if let Some(disturbed) =
+            disturbed.as_ref().filter(|_| all_active && !time_out && !self.multiplexes.get())
+        {
+            return disturbed.iter().for_each(|robot| self.reap_of(group.of(*robot as usize), true));
         }
+        for robot in 0..group.settings.robots {
+            if all_active || is_active(robot) {
+                let is_disturbed = |robots: &Vec<u32>| robots.binary_search(&(robot as u32)).is_ok();
+                self.reap_of(group.of(robot), disturbed.as_ref().is_none_or(is_disturbed));
+            } else {
+                self.close_all_idle(group.of(robot));
+            }
+        }
+    }
+
+    /// Closes idle connections of an active robot. Without `disturbed`, nothing has happened on those with one exchange at a time.
+    fn reap_of<L: Link<Conn = C>>(&self, cx: RobotContext<'_, L>, disturbed: bool) {
+        let (now, timeout) = (cx.now(), cx.profile().idle_timeout);
+        if !self.of(cx.robot).multiplexed.is_empty() {
+            self.close_multiplexed(cx, CloseKind::IdleForeign, usize::MAX, |idle| idle.was_left());
+            let is_late = |idle: &MultiplexedConnection| {
+                timeout.is_some_and(|timeout| now > idle.idle_since.get() + timeout)
+            };
+            self.close_multiplexed(cx, CloseKind::IdleLocal, usize::MAX, is_late);
+        }
+        let mut kept = std::mem::take(&mut self.of(cx.robot).idle);
+        let mut at = 0;
+        while at < kept.len() {
+            let connection = &mut kept[at];
+            let kind = if disturbed && !is_quiet(cx, connection) {
+                CloseKind::IdleForeign
+            } else if timeout.is_some_and(|timeout| now > connection.idle_since + timeout) {
+                CloseKind::IdleLocal
+            } else {
+                at += 1;
+                continue;
+            };
+            let connection = kept.remove(at);
+            self.close_idle(cx, *connection, kind);
+        }
+        self.of(cx.robot).idle = kept;
     }
 }
 
