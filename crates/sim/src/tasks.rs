@@ -3,11 +3,12 @@
 //! A waker is only a number, and the queues of ready tasks belong to the thread. So waking, which happens several times in a transaction,
 //! touches no memory of the task: with thousands of tasks, that is seldom in the caches.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::ptr;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
 
 use slab::Slab;
@@ -15,9 +16,10 @@ use slab::Slab;
 thread_local! {
     /// The ready tasks of each loop of the thread; there is seldom more than one.
     static READY: RefCell<Vec<Ready>> = const { RefCell::new(Vec::new()) };
-    /// Number of the last loop of the thread.
-    static LAST: Cell<u16> = const { Cell::new(0) };
 }
+
+/// Number of the next loop, of whichever thread.
+static NEXT: AtomicU16 = AtomicU16::new(0);
 
 /// What a waker tells: 16 bits for the loop, 16 for the task among those that had its place one after the other, 32 for the place.
 #[derive(Clone, Copy)]
@@ -26,6 +28,9 @@ struct Call {
     age: u16,
     place: u32,
 }
+
+// All of it is in an address.
+const _: () = assert!(usize::BITS == 64);
 
 impl Call {
     fn of(data: *const ()) -> Call {
@@ -58,8 +63,9 @@ struct Place {
 
 impl Ready {
     fn push(&mut self, call: Call) {
-        let place = &mut self.places[call.place as usize];
-        // A waker may outlive its task; another task at the same place may then be polled for nothing.
+        // A waker may outlive its task; another task at the same place may then be polled for nothing. A waker that outlives 65,536 loops
+        // may name a place that there is not.
+        let Some(place) = self.places.get_mut(call.place as usize) else { return };
         if place.age != call.age || !std::mem::replace(&mut place.queued, true) {
             self.queue.push_back(call.place);
         }
@@ -114,8 +120,7 @@ pub struct Tasks {
 
 impl Default for Tasks {
     fn default() -> Tasks {
-        let number = LAST.get().wrapping_add(1);
-        LAST.set(number);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
         READY.with_borrow_mut(|loops| {
             loops.push(Ready { number, queue: VecDeque::new(), places: Vec::new() });
         });
@@ -175,6 +180,7 @@ impl Drop for Tasks {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::rc::Rc;
 
     use super::*;
