@@ -166,15 +166,21 @@ pub struct ProbeResult {
 }
 
 impl Probe {
-    /// Sends the request and waits for the reply, for `patience` at most. Temporary failures are tried again for
-    /// almost a second. Replies that say that no server can be reached are tried again as long as the check may take: a
+    /// Sends the request and waits for the reply, for `patience` at most. Unless the reply is `settled`, temporary failures are tried
+    /// again for almost a second. Replies that say that no server can be reached are tried again as long as the check may take: a
     /// balancer that checks the health of its servers finds them only at its next checks.
-    pub fn send(&self, token: &str, patience: Duration) -> ProbeResult {
+    pub fn send(
+        &self,
+        token: &str,
+        patience: Duration,
+        settled: impl Fn(&Result<PreflightReply, ProbeError>) -> bool,
+    ) -> ProbeResult {
         let (begin, mut requests) = (Instant::now(), 0);
         loop {
             let reply = self.once(token, patience, &mut requests);
             let patience_again = match &reply {
                 Ok(seen) if seen.ours => Duration::ZERO,
+                reply if settled(reply) => Duration::ZERO,
                 Ok(seen) | Err(ProbeError::NoTunnel(seen)) if seen.misses_server() => patience,
                 Ok(seen) | Err(ProbeError::NoTunnel(seen)) if seen.status >= 500 => AGAIN.min(patience),
                 Err(ProbeError::Refused | ProbeError::Closed(_)) => AGAIN.min(patience),
@@ -296,7 +302,7 @@ mod tests {
         let place = crate::listen::ReservedAddress::new("127.0.0.1:0".parse().unwrap()).unwrap();
         let responder = Responder::start(&[(place.address(), None)]).unwrap();
         assert!(!responder.has_seen("12ab"));
-        let found = probe(place.address()).send("12ab", PATIENCE);
+        let found = probe(place.address()).send("12ab", PATIENCE, |_| false);
         assert!(found.reply.unwrap().ours && found.requests == 1 && responder.has_seen("12ab"));
         drop(responder);
         // The address is free again for its server.
@@ -317,37 +323,43 @@ mod tests {
                 let _ = stream.write_all(&if count < refusals { refusal } else { preflight::reply("1") });
             }
         });
-        let found = probe(address).send("1", PATIENCE);
+        let found = probe(address).send("1", PATIENCE, |_| false);
         assert!(found.reply.unwrap().ours && u128::from(found.requests) == refusals + 1);
-        let found = probe(says(b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n")).send("1", PATIENCE);
+        let found =
+            probe(says(b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n")).send("1", PATIENCE, |_| false);
         assert!(u128::from(found.requests) < refusals, "other errors do not go away");
+        let refused = says(b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n");
+        let found =
+            probe(refused).send("1", PATIENCE, |reply| matches!(reply, Ok(seen) if seen.status == 503));
+        assert_eq!(found.requests, 1, "what may be so is not asked for again");
     }
 
     #[test]
     fn troubles_by_example() {
         let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        assert!(matches!(probe(closed).send("1", PATIENCE).reply, Err(ProbeError::Refused)));
-        let found = probe(says(b"")).send("1", PATIENCE);
+        assert!(matches!(probe(closed).send("1", PATIENCE, |_| false).reply, Err(ProbeError::Refused)));
+        let found = probe(says(b"")).send("1", PATIENCE, |_| false);
         assert!(
             matches!(found.reply, Err(ProbeError::Closed(ProbeStep::Request))) && found.requests > 1,
             "tried again"
         );
-        let found = probe(says(b"SSH-2.0-OpenSSH_9\r\n")).send("1", PATIENCE);
+        let found = probe(says(b"SSH-2.0-OpenSSH_9\r\n")).send("1", PATIENCE, |_| false);
         assert!(matches!(found.reply, Err(ProbeError::NotHttp(data)) if data.starts_with(b"SSH")));
-        let found = probe(says(b"HTTP/1.1 302 Found\r\nLocation: /login\r\n\r\n")).send("1", PATIENCE);
+        let found =
+            probe(says(b"HTTP/1.1 302 Found\r\nLocation: /login\r\n\r\n")).send("1", PATIENCE, |_| false);
         assert_eq!(found.reply.unwrap().location.as_deref(), Some("/login"));
         let two = |to| Probe { http2: true, ..probe(to) };
-        let found = two(says(b"HTTP/1.1 400 Bad Request\r\n\r\n")).send("1", PATIENCE);
+        let found = two(says(b"HTTP/1.1 400 Bad Request\r\n\r\n")).send("1", PATIENCE, |_| false);
         assert!(matches!(found.reply, Err(ProbeError::NotHttp2(data)) if data.starts_with(b"HTTP/1.1 400")));
         let place = crate::listen::ReservedAddress::new("127.0.0.1:0".parse().unwrap()).unwrap();
         let responder = Responder::start(&[(place.address(), None)]).unwrap();
-        assert!(two(place.address()).send("1", PATIENCE).reply.is_ok());
+        assert!(two(place.address()).send("1", PATIENCE, |_| false).reply.is_ok());
         drop(responder);
         // It takes connections, into its backlog, and never looks at them.
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-        let found = probe(silent.local_addr().unwrap()).send("1", Duration::from_millis(200));
+        let found = probe(silent.local_addr().unwrap()).send("1", Duration::from_millis(200), |_| false);
         assert!(matches!(found.reply, Err(ProbeError::Silent(ProbeStep::Request))) && found.requests == 1);
         let nowhere = Probe { from: Some("192.0.2.1".parse().unwrap()), ..probe(closed) };
-        assert!(matches!(nowhere.send("1", PATIENCE).reply, Err(ProbeError::Unreachable(_))));
+        assert!(matches!(nowhere.send("1", PATIENCE, |_| false).reply, Err(ProbeError::Unreachable(_))));
     }
 }

@@ -90,7 +90,7 @@ pub fn check(test: &Test, check: PreflightCheck<'_>, notify: Notify) -> Result<u
     for (number, route) in routes.iter().enumerate() {
         // Probes have different URLs, so that no cache has an answer.
         let token = format!("{now:016x}{:08x}{number:04x}", std::process::id());
-        let found = route.probe.send(&token, timeout);
+        let found = route.probe.send(&token, timeout, |reply| route.is_refused(reply));
         requests += if route.target == ProbeTarget::Origin { 0 } else { found.requests };
         if route.is_refused(&found.reply) {
             continue;

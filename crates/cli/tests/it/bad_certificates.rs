@@ -176,6 +176,18 @@ fn pages_and_redirects_of_a_gateway_are_refusals() {
     }
 }
 
+/// The check before a test is content with one refusal: this proxy opens no tunnel, and answers later questions with nonsense.
+#[test]
+fn one_refusal_is_enough_before_the_test() {
+    let proxy = gateway(|number| match number {
+        0 => "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n".to_owned(),
+        _ => "SSH-2.0-OpenSSH_9.6\r\n".to_owned(),
+    });
+    let text = workload(&["expired"], false, true);
+    let (_, done, [client, _]) = run(&text, &format!("--proxy 127.0.0.1:{proxy}"));
+    assert!(client["ssl.refusal.rptm.count"] > 100.0, "{done:?}");
+}
+
 #[test]
 fn what_nobody_could_notice_is_refused_at_the_start() {
     let sandbox = Sandbox::new();
