@@ -24,7 +24,7 @@ use polygraph_wire::socks::{Destination, SocksError};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use exchange::Question;
-pub use responder::Responder;
+pub use responder::{Responder, ResponderPlace};
 
 /// How long a temporary failure is tried again, for example while a device is starting.
 const AGAIN: Duration = Duration::from_millis(900);
@@ -98,7 +98,7 @@ pub enum ProbeStep {
 /// Why no reply came.
 #[derive(Debug)]
 pub enum ProbeError {
-    /// The connection was refused.
+    /// Nothing listens at the address.
     Refused,
     /// The address cannot be reached, or not from the local address.
     Unreachable(io::Error),
@@ -283,6 +283,10 @@ mod tests {
         }
     }
 
+    fn responder(address: SocketAddr) -> io::Result<Responder> {
+        Responder::start(&[ResponderPlace { address, tls: None, http3: false }])
+    }
+
     /// Whatever comes, the answer is this.
     fn says(answer: &'static [u8]) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -300,7 +304,7 @@ mod tests {
     #[test]
     fn a_responder_answers_and_says_what_came() {
         let place = crate::listen::ReservedAddress::new("127.0.0.1:0".parse().unwrap()).unwrap();
-        let responder = Responder::start(&[(place.address(), None)]).unwrap();
+        let responder = responder(place.address()).unwrap();
         assert!(!responder.has_seen("12ab"));
         let found = probe(place.address()).send("12ab", PATIENCE, |_| false);
         assert!(found.reply.unwrap().ours && found.requests == 1 && responder.has_seen("12ab"));
@@ -352,7 +356,7 @@ mod tests {
         let found = two(says(b"HTTP/1.1 400 Bad Request\r\n\r\n")).send("1", PATIENCE, |_| false);
         assert!(matches!(found.reply, Err(ProbeError::NotHttp2(data)) if data.starts_with(b"HTTP/1.1 400")));
         let place = crate::listen::ReservedAddress::new("127.0.0.1:0".parse().unwrap()).unwrap();
-        let responder = Responder::start(&[(place.address(), None)]).unwrap();
+        let responder = responder(place.address()).unwrap();
         assert!(two(place.address()).send("1", PATIENCE, |_| false).reply.is_ok());
         drop(responder);
         // It takes connections, into its backlog, and never looks at them.

@@ -1,6 +1,6 @@
 //! A UDP socket that exchanges many datagrams in one system call, where the kernel can (udp(7), `UDP_SEGMENT` and `UDP_GRO`).
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -42,6 +42,8 @@ pub struct UdpSocket {
     largest: u16,
     /// The peer of a connected socket.
     peer: Option<SocketAddr>,
+    /// Whether the poller has reported an error, which it does for good.
+    has_failed: Cell<bool>,
     /// The bits of Explicit Congestion Notification that datagrams carry unless a send says otherwise.
     ecn: u8,
     io: Io,
@@ -92,7 +94,7 @@ impl UdpSocket {
                 Io::Polled(RefCell::new(registration))
             }
         };
-        Ok(UdpSocket { state, udp, largest, peer, ecn, io })
+        Ok(UdpSocket { state, udp, largest, peer, has_failed: Cell::default(), ecn, io })
     }
 
     /// Whether datagrams need nothing but what the socket has been told.
@@ -245,7 +247,16 @@ impl Datagrams for UdpSocket {
             unreachable!("never left in between")
         };
         loop {
-            let mut guard = ready!(fd.poll_read_ready(cx))?;
+            let mut guard = match (fd.poll_read_ready(cx), &*registration) {
+                (Poll::Ready(guard), _) => guard?,
+                // An error without a datagram, that nobody is there for example, is to the poller the end of writing.
+                (Poll::Pending, Registration::Reading(_)) if !self.has_failed.get() => {
+                    let guard = ready!(fd.poll_write_ready(cx))?;
+                    self.has_failed.set(true);
+                    guard
+                }
+                (Poll::Pending, _) => return Poll::Pending,
+            };
             let received = receive(&self.udp, &self.state, guard.get_inner().as_fd(), &mut take);
             let is_empty = match &received {
                 Ok(emptied) => *emptied,
@@ -278,8 +289,9 @@ fn incoming<'a>(received: &Received<'a>, peer: Option<SocketAddr>) -> IncomingDa
 mod tests {
     use std::future::poll_fn;
     use std::net::{IpAddr, Ipv6Addr};
+    use std::pin::pin;
 
-    use polygraph_link::Link;
+    use polygraph_link::{Link, Nanos};
 
     use super::*;
     use crate::event_loop::{Engine, EventLoop};
@@ -332,6 +344,31 @@ mod tests {
                 .unwrap();
             assert!(sizes == [1000, 1000, 500] || sizes == [1000], "{sizes:?}");
             assert_eq!(absent, io::ErrorKind::ConnectionRefused, "{engine:?}");
+        }
+    }
+
+    /// Nothing else may be sent for a second, so whoever waits for an answer has to be woken.
+    #[test]
+    fn one_datagram_finds_out_that_nobody_is_at_home() {
+        for engine in Engine::available() {
+            let event_loop = EventLoop::new(engine, DEFAULT_QUANTUM, None).unwrap();
+            let net = event_loop.net().clone();
+            let absent = event_loop
+                .run(async move {
+                    let closed = bind("127.0.0.1:0".parse().unwrap()).unwrap().local_addr().unwrap();
+                    let to = closed.as_socket().unwrap();
+                    let client = net.connect_datagrams(Some(to.ip()), to).unwrap();
+                    let out = OutgoingDatagrams { to, from: None, ecn: 0, segment: None, bytes: b"?" };
+                    client.try_send(&out).unwrap();
+                    let mut patience = pin!(net.sleep_until(net.now() + Nanos::from_secs(20)));
+                    let answer = poll_fn(|cx| match client.poll_recv(cx, |_| ()) {
+                        Poll::Pending => patience.as_mut().poll(cx).map(|_| Ok(())),
+                        ready => ready,
+                    });
+                    answer.await.map_err(|error| error.kind())
+                })
+                .unwrap();
+            assert_eq!(absent, Err(io::ErrorKind::ConnectionRefused), "{engine:?}");
         }
     }
 

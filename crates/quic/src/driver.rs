@@ -227,7 +227,7 @@ impl<D: Datagrams> Driver<D> {
         for wire in self.wires.iter().flatten() {
             let mut state = wire.state();
             match (error.kind(), state.connected) {
-                (ConnectionRefused, false) => state.lose(Lost::Refused),
+                (ConnectionRefused, false) => state.lose(Lost::Absent),
                 (ConnectionRefused, true) => state.lose(Lost::Reset),
                 (HostUnreachable | NetworkUnreachable, false) => state.lose(Lost::Unreachable(error.kind())),
                 _ => {}

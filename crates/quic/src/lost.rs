@@ -17,8 +17,10 @@ const CONNECTION_REFUSED: u64 = 0x2;
 pub enum Lost {
     /// The peer or this side ended it in order.
     Closed,
-    /// The peer does not accept it, or nobody is there; or this side, a server, has no room for it.
+    /// The peer does not accept it; or this side, a server, has no room for it.
     Refused,
+    /// Nobody listens at the address, as the system there says.
+    Absent,
     /// The system knows no way to the peer.
     Unreachable(io::ErrorKind),
     /// The peer has forgotten the connection.
@@ -81,7 +83,10 @@ impl Lost {
         match self {
             Lost::Closed | Lost::Reset => io::ErrorKind::ConnectionReset.into(),
             Lost::Unreachable(kind) => (*kind).into(),
-            Lost::Refused => io::ErrorKind::ConnectionRefused.into(),
+            Lost::Absent => io::ErrorKind::ConnectionRefused.into(),
+            Lost::Refused => {
+                io::Error::new(io::ErrorKind::ConnectionAborted, "the peer refuses the connection")
+            }
             Lost::Tls(failure) => failure.clone().into(),
             Lost::NoAnswer => io::ErrorKind::TimedOut.into(),
             Lost::Fault(kind, text) => Fault::new(*kind, text.clone()).into(),

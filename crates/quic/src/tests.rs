@@ -353,7 +353,7 @@ fn nobody_at_home_and_silence_are_told_apart() {
     let bench = Bench::without_server(tls().0);
     let (connection, results) = bench.get(bench.connect("www.example.com"), &[1]);
     let kind = results.into_iter().next().unwrap().unwrap_err().kind();
-    assert_eq!((kind, connection.lost()), (io::ErrorKind::ConnectionRefused, Some(Lost::Refused)));
+    assert_eq!((kind, connection.lost()), (io::ErrorKind::ConnectionRefused, Some(Lost::Absent)));
     let _silent = bench.link.bind_datagrams(address()).unwrap();
     let (connection, results) = bench.get(bench.connect("www.example.com"), &[1]);
     let kind = results.into_iter().next().unwrap().unwrap_err().kind();

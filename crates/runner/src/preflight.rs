@@ -8,12 +8,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use polygraph_dns::{DomainName, Query, QueryType};
-use polygraph_engine::preflight::{Probe, ProbeError, ProbeTls, ProbeUser, Responder};
+use polygraph_engine::preflight::{Probe, ProbeError, ProbeTls, ProbeUser, Responder, ResponderPlace};
 use polygraph_plan::Test;
 use polygraph_robot::settings::Socks;
 use polygraph_robot::{Profile, Server};
 use polygraph_stats::HttpVersion;
-use polygraph_tls::settings::ServerTls;
 use polygraph_wire::preflight::PreflightReply;
 use polygraph_wire::socks::Destination;
 use polygraph_wire::uri;
@@ -214,13 +213,6 @@ fn routes_of(
     }
     let mut routes = Vec::new();
     for version in spoken_versions(profile) {
-        // Before the test, nothing here speaks QUIC for the servers.
-        let is_unheard = version == SpokenVersion::Http3
-            && direct == ProbeTarget::Origin
-            && matches!(check.origins, OriginPlaces::Here(_));
-        if is_unheard {
-            continue;
-        }
         let all: Vec<ProbeRoute> = peers.iter().map(|(to, target)| route(*to, *target, version)).collect();
         let Some(socks) = socks else {
             routes.extend(all);
@@ -304,15 +296,11 @@ fn is_server(proxy: SocketAddr, server: &Server, check: &PreflightCheck<'_>) -> 
     here || server.authority.parse() == Ok(proxy)
 }
 
-/// The addresses of servers at which requests of these routes may arrive, with the TLS of the servers.
-fn responder_places(
-    test: &Test,
-    places: &[SocketAddr],
-    routes: &[ProbeRoute],
-) -> Vec<(SocketAddr, Option<Arc<ServerTls>>)> {
+/// The addresses of servers at which requests of these routes may arrive.
+fn responder_places(test: &Test, places: &[SocketAddr], routes: &[ProbeRoute]) -> Vec<ResponderPlace> {
     let sites = test.servers.iter().flat_map(|servers| {
-        let tls = servers.farm.tls.items().first();
-        servers.sites.iter().map(move |site| (site.names.as_slice(), tls))
+        let farm = &servers.farm;
+        servers.sites.iter().map(move |site| (site.names.as_slice(), farm))
     });
     let asked = |place: &SocketAddr, names: &[String]| {
         routes.iter().any(|ProbeRoute { probe, target, .. }| {
@@ -323,8 +311,13 @@ fn responder_places(
         })
     };
     let places = places.iter().zip(sites).filter(|(place, (names, _))| asked(place, names));
-    let asked: BTreeMap<SocketAddr, _> = places.map(|(place, (_, tls))| (*place, tls.cloned())).collect();
-    asked.into_iter().take(MAX_PLACES).collect()
+    let asked: BTreeMap<SocketAddr, ResponderPlace> = places
+        .map(|(place, (_, farm))| {
+            let tls = farm.tls.items().first().cloned();
+            (*place, ResponderPlace { address: *place, tls, http3: farm.http3.is_some() })
+        })
+        .collect();
+    asked.into_values().take(MAX_PLACES).collect()
 }
 
 /// The first address of a name from the robot's name servers; `None` if the robot has no name servers.

@@ -91,7 +91,9 @@ pub fn listen<L: Link>(
                 Err(Lost::Refused) => Err(EarlyFailure::NoRoom),
                 Err(Lost::Fault(_, text)) => Err(EarlyFailure::Broken(text)),
                 // The client has gone: nothing was asked for.
-                Err(Lost::Closed | Lost::Reset | Lost::Unreachable(_) | Lost::NoAnswer) => return,
+                Err(Lost::Closed | Lost::Reset | Lost::Absent | Lost::Unreachable(_) | Lost::NoAnswer) => {
+                    return;
+                }
             });
         })
     }

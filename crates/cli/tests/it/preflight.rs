@@ -453,6 +453,11 @@ fn silence_during_handshakes() {
     let done =
         sandbox.polygraph(&format!("run --surrogate 127.0.0.1:{port} --http_version 3 --tls no {words}"));
     refused(&sandbox, &done, 1, &["did not answer the QUIC handshake over UDP", "quic_no_answer)"]);
+    drop(silent);
+    let done =
+        sandbox.polygraph(&format!("run --surrogate 127.0.0.1:{port} --http_version 3 --tls no {words}"));
+    let text = format!("nothing listens on UDP port {port} of 127.0.0.1 (ICMP port unreachable)");
+    refused(&sandbox, &done, 3, &[&text, "does it speak HTTP/3 at this port?"]);
 }
 
 /// Each version that robots speak is tried, not only the first one.
@@ -483,4 +488,39 @@ fn the_check_speaks_http_3() {
     let (client, _) = sandbox.lx("", "clt.log");
     let (server, _) = sandbox.lx("--side srv", "srv.log");
     assert_eq!(server["xact.started"], client["xact.started"], "{done:?}");
+}
+
+/// Without a device, too, while the servers on this machine do not listen yet: the check finds that robots do not trust them.
+#[test]
+fn the_check_speaks_http_3_to_servers_here() {
+    let sandbox = Sandbox::new();
+    write_workload(&sandbox, "http_versions = [ \"3\" ];", "ssl_wraps = [ Own ];");
+    let made = sandbox.polygraph("certs --key_type ECDSA-P256 --name localhost");
+    assert_eq!(made.code(), Some(0), "{made:?}");
+    let text = sandbox.read("w.pg").replace("direct_access", "ssl_wraps = [ W ]; direct_access");
+    let with = |own: &str| sandbox.write("w.pg", &format!("SslWrap Own = {{ {own} }};\n{text}"));
+    with("root_certificate = \"certs/ca.crt\";");
+    let done = sandbox.polygraph("run w.pg --no_proxy --preflight 2s");
+    refused(
+        &sandbox,
+        &done,
+        3,
+        &["the TLS handshake with the origin server at 127.0.0.1", "certificate_issuer"],
+    );
+    with("");
+    let done = sandbox.polygraph("run w.pg --no_proxy --preflight 2s");
+    let (client, _) = sandbox.lx("", sandbox.result().join("client.log"));
+    let (server, _) = sandbox.lx("", sandbox.result().join("server.log"));
+    assert!(client["ok_xact.count"] > 20.0, "{done:?}");
+    assert_eq!(server["xact.started"], client["xact.started"], "{done:?}");
+}
+
+/// Robots say it, too.
+#[test]
+fn robots_tell_a_closed_udp_port() {
+    let sandbox = Sandbox::new();
+    write_workload(&sandbox, "ssl_wraps = [ W ]; http_versions = [ \"3\" ];", "");
+    let done = sandbox.polygraph("client --config w.pg --preflight no --log clt.log");
+    let told = sandbox.polygraph("lr clt.log").out;
+    assert!(told.contains("nothing listens on UDP port"), "{told} {done:?}");
 }

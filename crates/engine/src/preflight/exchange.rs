@@ -12,6 +12,7 @@ use std::time::Duration;
 use polygraph_link::{Conn, Link, Nanos, send_all};
 use polygraph_multiplex::{ClientConnection, Http2Settings};
 use polygraph_robot::failure::stream_error;
+use polygraph_stats::ErrorKind;
 use polygraph_tls::failure::{FailureKind, TlsFailure};
 use polygraph_tls::handshake::TlsPeer;
 use polygraph_traffic::Seed;
@@ -106,6 +107,9 @@ fn no_quic(error: io::Error) -> ProbeError {
     match stream_error(&error) {
         Some((kind, _)) => ProbeError::Quic(kind, error),
         None if error.kind() == io::ErrorKind::ConnectionRefused => ProbeError::Refused,
+        None if error.kind() == io::ErrorKind::ConnectionAborted => {
+            ProbeError::Quic(ErrorKind::ConnectFailed, error)
+        }
         None => trouble(&error, ProbeStep::Quic),
     }
 }

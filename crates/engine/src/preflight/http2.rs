@@ -51,6 +51,16 @@ pub fn begin(stream: &mut TcpStream, deadline: Instant) -> Result<(), ProbeError
     Ok(())
 }
 
+/// Serves one request: later ones are for the servers of the test, which listen at the same address.
+pub fn policy(patience: Nanos) -> ServerPolicy {
+    ServerPolicy {
+        settings: Http2Settings::default(),
+        form: TargetForm::Origin,
+        use_limit: 1,
+        idle_timeout: Some(patience),
+    }
+}
+
 /// Serves a request on a connection that starts with the bytes `received`, or waits for it for `patience`. `reply_to` makes the
 /// reply to the request in its HTTP/1 form.
 pub async fn answer<C: Conn + 'static>(
@@ -60,14 +70,7 @@ pub async fn answer<C: Conn + 'static>(
     patience: Nanos,
     reply_to: impl Fn(&[u8]) -> Vec<u8>,
 ) {
-    let policy = ServerPolicy {
-        settings: Http2Settings::default(),
-        form: TargetForm::Origin,
-        // Later requests are for the servers of the test, which listen at the same address.
-        use_limit: 1,
-        idle_timeout: Some(patience),
-    };
-    serve(net, conn, received, &policy, |mut stream: Stream| {
+    serve(net, conn, received, &policy(patience), |mut stream: Stream| {
         let mut head = Vec::new();
         // The head of a request is there when its stream is.
         let taken = std::pin::pin!(stream.recv(|data| head.extend_from_slice(data)))

@@ -138,7 +138,7 @@ fn half_open_connections_are_bounded() {
     assert_eq!(refused.len(), excess);
     assert!(refused.iter().all(|why| *why == Lost::Refused), "{:?}", refused[0]);
     let error = time_of_handshake(&bench).unwrap_err();
-    assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+    assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
     // All of them are given up and forgotten.
     bench.link.run(bench.link.now() + LIMIT + 5 * SECOND);
     assert_eq!(bench.ends.borrow().len(), MOST + 2);

@@ -229,6 +229,11 @@ pub async fn open_http3<L: Link>(
                 let detail = format!("no answer of {name} at {hop} over UDP in {} s", patience / SECOND);
                 TransactionFailure::new(ErrorKind::QuicNoAnswer, detail)
             }
+            io::ErrorKind::ConnectionRefused => {
+                let (ip, port) = (hop.target().ip(), hop.target().port());
+                let detail = format!("nothing listens on UDP port {port} of {ip}, where {name} is to be");
+                TransactionFailure::new(ErrorKind::ConnectFailed, detail)
+            }
             _ => match stream_error(&error) {
                 Some((kind, _)) => TransactionFailure::new(kind, format!("with {name}: {error}")),
                 None => failed(cx, &error, name),

@@ -96,6 +96,14 @@ impl ProbeCase<'_> {
                     ProbeTarget::Origin => " Start it first with `polygraph server`",
                     _ => "",
                 };
+                if self.probe.http3 {
+                    return format!(
+                        "nothing listens on UDP port {} of {} (ICMP port unreachable): is {kind} running, and does it speak HTTP/3 at this \
+                         port?{start}",
+                        to.port(),
+                        to.ip()
+                    );
+                }
                 format!(
                     "nothing listens at {to} (connection refused): is {kind} running, and is this its port?{start}"
                 )
