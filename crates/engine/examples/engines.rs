@@ -167,6 +167,7 @@ fn setup(case: &Case, engine: Engine, seconds: f64, reserved: ReservedAddress) -
         ignore_urls: false,
         accept_foreign_msgs: false,
         share_worlds: false,
+        all_names: Vec::new(),
     };
     let settings = polygraph_robot::Settings {
         first_robot: 0,

@@ -44,6 +44,11 @@ impl ServerNames {
         self.exact.get(name.as_slice()).copied().or_else(|| suffixes().map(|(_, index)| *index))
     }
 
+    /// Whether the list of names was empty, so that every name is one of the server.
+    pub fn is_any(&self) -> bool {
+        self.any
+    }
+
     /// The default port of the scheme, after a colon.
     fn default_port(&self) -> &'static [u8] {
         if self.tls { b":443" } else { b":80" }
@@ -61,9 +66,53 @@ impl ServerNames {
     }
 }
 
+/// Whether `name`, a `host:port`, is in a sorted list of names in lower case, see
+/// [`OriginConfig::all_names`](crate::OriginConfig::all_names).
+pub(crate) fn is_listed(sorted: &[String], name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    // An asterisk comes before letters, digits and brackets.
+    let mut suffixes = sorted.iter().map_while(|listed| listed.strip_prefix('*'));
+    sorted.binary_search(&name).is_ok() || suffixes.any(|suffix| name.ends_with(suffix))
+}
+
+/// Whether an authority as received is this `host:port`; the default port of HTTP or HTTPS may be missing.
+pub(crate) fn is_same(authority: &[u8], name: &str) -> bool {
+    let name = name.as_bytes();
+    let short = name.strip_suffix(b":80").or_else(|| name.strip_suffix(b":443"));
+    authority.eq_ignore_ascii_case(name) || short.is_some_and(|short| authority.eq_ignore_ascii_case(short))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_the_test_by_example() {
+        let sorted =
+            ["*.dyn.example:90", "10.0.0.1:8080", "[::1]:80", "www.example.com:80"].map(String::from);
+        for (name, listed) in [
+            ("10.0.0.1:8080", true),
+            ("[::1]:80", true),
+            ("WWW.example.com:80", true),
+            ("w0.dyn.example:90", true),
+            ("*.dyn.example:90", true),
+            ("10.0.0.1:80", false),
+            ("w0.dyn.example:80", false),
+            ("other:80", false),
+        ] {
+            assert_eq!(is_listed(&sorted, name), listed, "{name}");
+        }
+        for (authority, name, same) in [
+            ("www:80", "www:80", true),
+            ("WWW", "www:80", true),
+            ("www", "www:443", true),
+            ("www", "www:8080", false),
+            ("www:80", "www:443", false),
+            ("", "www:80", false),
+        ] {
+            assert_eq!(is_same(authority.as_bytes(), name), same, "{authority} {name}");
+        }
+    }
 
     #[test]
     fn names_by_example() {

@@ -11,7 +11,7 @@ use polygraph_traffic::{Method, Oid};
 use polygraph_wire::auth::access::Refused;
 
 use crate::object_lookup::RequestedObject;
-use crate::request::{Request, RequestFault};
+use crate::request::{Arrival, Request, RequestFault};
 use crate::settings::OriginConfig;
 
 /// A reply that was sent.
@@ -183,8 +183,15 @@ fn note(recorder: &Recorder, config: &OriginConfig, request: &Request, sent: &Se
         recorder.error_with(kind, now, || evidence(config, request, detail()));
     };
     let sample = || request.sample.clone().unwrap_or_default();
-    if request.unknown_host && request.requested != RequestedObject::Any {
-        note(ErrorKind::UnknownHost, &sample);
+    let kind = match request.arrival {
+        _ if request.requested == RequestedObject::Any => None,
+        Arrival::Right => None,
+        Arrival::OtherServer => Some(ErrorKind::Misrouted),
+        Arrival::OtherHost => Some(ErrorKind::HostChanged),
+        Arrival::UnknownHost => Some(ErrorKind::UnknownHost),
+    };
+    if let Some(kind) = kind {
+        note(kind, &sample);
     }
     let ours = matches!(request.requested, RequestedObject::Object(_)) && !config.accept_foreign_msgs;
     if ours && request.marks.target().is_none() {

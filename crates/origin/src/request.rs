@@ -5,10 +5,11 @@ use polygraph_wire::auth::access::AccessDenied;
 use polygraph_wire::body::DeclaredFraming;
 use polygraph_wire::head::{Persistence, is_named};
 use polygraph_wire::marks::Marks;
+use polygraph_wire::target::TargetMark;
 use polygraph_wire::upload::UploadDigest;
 use polygraph_wire::{Framing, RequestHead, date, head, uri};
 
-use crate::names::ServerNames;
+use crate::names::{self, ServerNames};
 use crate::object_lookup::{RequestedObject, look_up_object};
 use crate::settings::{OriginConfig, ServerProfile};
 use crate::upload::{Upload, alteration};
@@ -29,6 +30,20 @@ pub enum Expectation {
     Continue,
     /// Any other expectation, which the server cannot meet.
     Other,
+}
+
+/// Whether a request came to the server that its client meant, as `X-Target` says, and under the name that the client used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Arrival {
+    /// It did, as far as is known.
+    #[default]
+    Right,
+    /// The client meant another server of the test.
+    OtherServer,
+    /// `Host`, or the authority of the URL, is not what the client sent.
+    OtherHost,
+    /// The name is not one of the server, and no other server of the test was meant.
+    UnknownHost,
 }
 
 /// Why a complete request gets no object.
@@ -88,8 +103,8 @@ pub struct Request {
     pub fault: Option<RequestFault>,
     /// The position of the server name that the client used.
     pub name: usize,
-    /// Whether the client used a name that is not one of the server.
-    pub unknown_host: bool,
+    /// Whether it came to the server that the client meant, under the name that the client used.
+    pub arrival: Arrival,
     /// The header fields of the benchmark.
     pub marks: Marks,
     /// Whether the reply must not come from a cache (`no-cache`).
@@ -227,7 +242,10 @@ impl RequestReader<'_> {
         request.choose(requested.oid(), &self.config.catalog);
         request.fault = fault;
         request.name = name.unwrap_or(0);
-        request.unknown_host = name.is_none() && !is_health;
+        request.arrival = match is_health {
+            true => Arrival::Right,
+            false => self.arrival(name, authority.unwrap_or_default(), request.marks.target()),
+        };
         request.reload = fields.reload;
         request.if_modified_since = fields.if_modified_since;
         request.minor_version = head.minor_version;
@@ -247,10 +265,32 @@ impl RequestReader<'_> {
         request.proof = None;
         request.url = (injects || self.profile.redirects.is_some())
             .then(|| absolute(!self.profile.tls.is_empty(), authority, path));
-        let odd = fault.is_some() || request.unknown_host || requested == RequestedObject::UnknownEmbedded;
+        let odd = fault.is_some()
+            || request.arrival != Arrival::Right
+            || requested == RequestedObject::UnknownEmbedded;
         request.sample = odd.then(|| format!("{} {}", head.method, head.target).chars().take(200).collect());
         request.head_size = head.len;
         Ok(())
+    }
+
+    /// `name` is the position of the server's name that `authority` is, and `target` the server that the client meant.
+    fn arrival(&self, name: Option<usize>, authority: &[u8], target: Option<&TargetMark>) -> Arrival {
+        let is_known = name.is_some();
+        match target.and_then(TargetMark::whole) {
+            Some(target) if is_known && target.as_bytes() == authority => Arrival::Right,
+            Some(target)
+                if self.names.find(target.as_bytes()).is_none()
+                    && names::is_listed(&self.config.all_names, target) =>
+            {
+                Arrival::OtherServer
+            }
+            // A server that accepts any name knows none.
+            Some(target) if (!is_known || self.names.is_any()) && !names::is_same(authority, target) => {
+                Arrival::OtherHost
+            }
+            _ if is_known => Arrival::Right,
+            _ => Arrival::UnknownHost,
+        }
     }
 }
 
@@ -372,10 +412,10 @@ mod tests {
         assert_eq!((request.method, request.keep_alive, request.name), (Method::Get, false, 1));
         assert_eq!(request.oid.map(|oid| oid.name), Some(500));
         assert_eq!(request.marks.xact.map(|xact| xact.id.counter), Some(4));
-        assert_eq!((request.fault, request.unknown_host, request.head_size), (None, false, text.len()));
+        assert_eq!((request.fault, request.arrival, request.head_size), (None, Arrival::Right, text.len()));
         assert!(request.sample.is_none() && request.upload.is_none() && request.url.is_none());
         let request = get(&format!("GET http://other{PATH} HTTP/1.0\r\n\r\n"));
-        assert_eq!((request.fault, request.unknown_host, request.keep_alive), (None, true, false));
+        assert_eq!((request.fault, request.arrival, request.keep_alive), (None, Arrival::UnknownHost, false));
         assert_eq!(read("nonsense\r\n\r\n").err(), Some(Rejection::Malformed));
         assert!(matches!(read("GET / HT"), Ok(None)));
         assert_eq!(read(&"a".repeat(MAX_HEAD + 1)).err(), Some(Rejection::TooLarge));

@@ -26,6 +26,7 @@ pub fn config_of(contents: Vec<Content>) -> OriginConfig {
         ignore_urls: false,
         accept_foreign_msgs: false,
         share_worlds: false,
+        all_names: Vec::new(),
     }
 }
 

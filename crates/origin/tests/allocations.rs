@@ -128,6 +128,7 @@ fn plain_requests_allocate_nothing() {
             ignore_urls: false,
             accept_foreign_msgs: false,
             share_worlds: true,
+            all_names: Vec::new(),
         };
         let recorder = Recorder::new();
         let origin = Origin::new(Looking::default(), Arc::new(config), 0, recorder.clone());

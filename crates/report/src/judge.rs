@@ -32,6 +32,7 @@ mod logs;
 mod outside;
 mod overload;
 mod replies;
+mod routing;
 mod rules;
 mod sample;
 mod sent_again;

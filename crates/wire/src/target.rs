@@ -50,12 +50,14 @@ impl TargetMark {
         std::str::from_utf8(self.kept()).unwrap_or_default()
     }
 
+    /// The value as sent; `None` if only its start is kept.
+    pub fn whole(&self) -> Option<&str> {
+        (usize::from(self.len) <= KEPT).then(|| self.as_str())
+    }
+
     /// The address, if the host is an IP address: `10.0.0.1:80`, `[::1]:80`.
     pub fn addr(&self) -> Option<SocketAddr> {
-        if usize::from(self.len) > KEPT {
-            return None;
-        }
-        self.as_str().parse().ok()
+        self.whole()?.parse().ok()
     }
 }
 
@@ -86,6 +88,8 @@ mod tests {
         }
         let long = format!("{}.example.com:80", "x".repeat(60));
         check(&long, Some(&long[..KEPT]), None);
+        let whole = |value: &str| TargetMark::parse(value.as_bytes()).unwrap().whole().map(str::to_owned);
+        assert_eq!((whole("www:80").as_deref(), whole(&long)), (Some("www:80"), None));
         assert_ne!(TargetMark::parse(long.as_bytes()), TargetMark::parse(format!("{long}80").as_bytes()));
         assert_eq!(TargetMark::parse(format!("{}:80", "x".repeat(70_000)).as_bytes()), None);
     }

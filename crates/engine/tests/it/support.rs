@@ -180,6 +180,7 @@ impl Bench {
             ignore_urls: false,
             accept_foreign_msgs: false,
             share_worlds: false,
+            all_names: Vec::new(),
         };
         let server = polygraph_origin::ServerSpec {
             profile: 0,

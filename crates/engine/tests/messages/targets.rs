@@ -89,6 +89,7 @@ fn config() -> OriginConfig {
         ignore_urls: false,
         accept_foreign_msgs: false,
         share_worlds: true,
+        all_names: Vec::new(),
     }
 }
 

@@ -84,9 +84,18 @@ fn faulty_requests_fail() {
 
 #[test]
 fn odd_requests_are_noted_and_served() {
-    let bench = Bench::new(persistent(classic(10.0)));
+    let all_names = ["other:8080", "www:80"].map(String::from).to_vec();
+    let bench = Bench::new(OriginConfig { all_names, ..persistent(classic(10.0)) });
     for request in [
         get("").replace("www", "elsewhere"),
+        // The device sends a request for another server here, as it is or with this host.
+        get("").replace("www:80", "other:8080"),
+        get("").replace("www", "other:8080").replace(":8080:80", ":8080"),
+        // It replaces the host, or adds a port.
+        get("").replace("Host: www", "Host: backend"),
+        get("").replace("Host: www", "Host: www:8080"),
+        // The default port may be there, and case does not matter.
+        get("").replace("Host: www", "Host: WWW:80"),
         get("").replace("X-Target: www:80\r\n", ""),
         "GET /healthz HTTP/1.0\r\n\r\n".into(),
         format!("GET http://www{PATH} HTTP/1.1\r\nHost: other\r\n{MARKS}\r\n"),
@@ -98,8 +107,10 @@ fn odd_requests_are_noted_and_served() {
         (ErrorKind::UnknownHost, 1),
         (ErrorKind::NoTarget, 1),
         (ErrorKind::UnknownEmbedded, 1),
+        (ErrorKind::Misrouted, 2),
+        (ErrorKind::HostChanged, 2),
     ]);
-    assert_eq!((bench.recorder.totals().ok, bench.origin.health_checks()), (5, 1));
+    assert_eq!((bench.recorder.totals().ok, bench.origin.health_checks()), (10, 1));
     let bench = Bench::new(OriginConfig { ignore_urls: true, ..persistent(classic(10.0)) });
     assert!(bench.ask("GET /any HTTP/1.1\r\nHost: any\r\n\r\n").starts_with("HTTP/1.1 200 OK\r\n"));
     bench.assert_errors(&[]);

@@ -6,8 +6,8 @@ use polygraph_stats::block::SLOW_SETUP;
 
 use super::{
     FindingSeverity, Findings, accepting, blame, contents, ended, explained, foreign, freshness, generator,
-    logs, outside, overload, replies, sample, sent_again, stalls, starved, surplus, throttled, trend,
-    unanswered, uploads, verified,
+    logs, outside, overload, replies, routing, sample, sent_again, stalls, starved, surplus, throttled,
+    trend, unanswered, uploads, verified,
 };
 use crate::facts::RunFacts;
 use crate::mixed::{MIXED, STARTS_APART_S};
@@ -370,6 +370,17 @@ fn table() -> Vec<Rule> {
         verified::verified,
     );
     add(
+        routing::MISROUTED,
+        format!(
+            "in the whole run, more than {} of the requests that arrived at servers were for another server of the test, as `X-Target` says \
+             (`c257`; fewer, or of a surrogate whose servers have addresses instead of names: warning), and the \
+             device is not called a balancer (`--balancer`). INVALID (name server) if robots looked up names and there was no device",
+            percent(replies::WRONG_MAX)
+        ),
+        Failed,
+        routing::misrouted,
+    );
+    add(
         "clock",
         format!(
             "the time-of-day clock jumped by more than {} ms; the clocks of client and servers, on several hosts, differ by two seconds or \
@@ -454,6 +465,24 @@ fn table() -> Vec<Rule> {
         ),
         Warning,
         freshness::freshness,
+    );
+    add(
+        routing::HOST,
+        format!(
+            "the device changed `Host`, or the host in the URL, of more than {} of the requests that arrived at servers (`c258`)",
+            percent(replies::WRONG_MAX)
+        ),
+        Warning,
+        routing::host,
+    );
+    add(
+        routing::IDLE,
+        format!(
+            "behind a surrogate or balancer, no request arrived at one of several servers in the measured phases, although at least {} would have with equal shares",
+            routing::SHARE_LEAST
+        ),
+        Warning,
+        routing::idle,
     );
     add(
         "connecting",

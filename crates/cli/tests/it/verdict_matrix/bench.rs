@@ -743,6 +743,21 @@ pub fn names() -> Vec<Row> {
             let words = "--extra origin.bench.tst=127.0.0.1 --extra www.bench.tst=127.66.66.66";
             told(sandbox, &workload, words)
         }),
+        Row::new(
+            group,
+            "gives the address of another server of the test",
+            Want::invalid("name server", "misrouted"),
+            |sandbox| {
+                let workload = NAMED
+                    .replace("addresses = ['127.0.0.1:PORT']", "addresses = ['127.0.0.1-2:PORT']")
+                    .replace(
+                        "names = ['origin.bench.tst:PORT']",
+                        "names = ['origin.bench.tst:PORT', 'www.bench.tst:PORT']",
+                    );
+                let words = "--extra origin.bench.tst=127.0.0.1 --extra www.bench.tst=127.0.0.1";
+                told(sandbox, &workload, words)
+            },
+        ),
         Row::new(group, "is not running", names, |sandbox| {
             let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             let done = sandbox.polygraph(&asking(sandbox, NAMED, free, "2sec"));

@@ -231,7 +231,7 @@ fn fetch_within(request: &str, patience: Duration) -> std::io::Result<Reply> {
     ask(origin, request)
 }
 
-/// A request as a proxy gets it.
+/// A request as a proxy gets it, or a server.
 struct Parts<'a> {
     method: &'a str,
     authority: &'a str,
@@ -243,8 +243,10 @@ fn parts(request: &str) -> Option<Parts<'_>> {
     let (line, fields) = request.split_once("\r\n")?;
     let mut words = line.split(' ');
     let (method, url) = (words.next()?, words.next()?);
-    let rest = url.strip_prefix("http://")?;
-    let (authority, path) = rest.split_at(rest.find('/')?);
+    let (authority, path) = match url.strip_prefix("http://") {
+        Some(rest) => rest.split_at(rest.find('/')?),
+        None => (fields.lines().find_map(|field| field.strip_prefix("Host: "))?, url),
+    };
     Some(Parts { method, authority, path, fields })
 }
 

@@ -8,6 +8,7 @@ mod clocks;
 mod control_group;
 mod device;
 mod replies;
+mod routing;
 mod setups;
 mod starved;
 mod streams;
@@ -251,6 +252,7 @@ fn rows() -> Vec<Row> {
         setups::socks(),
         setups::foreign(),
         setups::mixed(),
+        routing::servers(),
         streams::resets(),
         bench::names(),
         tickets::tickets(),

@@ -12,7 +12,7 @@ use super::bench::SHORT;
 use super::{Deed, Device, Got, Row, Want};
 
 /// A workload with one server, whose port is `PORT`.
-fn workload(server: &str, robot: &str, phases: &str) -> String {
+pub fn workload(server: &str, robot: &str, phases: &str) -> String {
     format!(
         "Content C = {{ kind = \"c\"; size = exp(2KB); cachable = 0%; }};
         Server S = {{ kind = \"S\"; contents = [ C ]; direct_access = contents; addresses = [ '127.0.0.1:PORT' ]; {server} }};
@@ -22,11 +22,11 @@ fn workload(server: &str, robot: &str, phases: &str) -> String {
     )
 }
 
-const MEASURE: &str =
+pub const MEASURE: &str =
     "Phase meas = { name = \"meas\"; goal.duration = 3sec; primary = true; }; schedule(meas);";
 
 /// A run of a workload file, with the device that `words` name.
-fn run(sandbox: &Sandbox, text: &str, words: &str) -> Got {
+pub fn run(sandbox: &Sandbox, text: &str, words: &str) -> Got {
     sandbox.write("test.pg", &text.replace("PORT", &free_port().to_string()));
     let done =
         sandbox.polygraph(&format!("run --config test.pg --preflight no --predict no --loops 1 {words}"));

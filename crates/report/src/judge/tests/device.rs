@@ -346,6 +346,20 @@ fn socks_proxies_that_demand_credentials() {
     assert_eq!(verdict(&logs(ErrorKind::SocksDenied, "a")).0, "FAILED (device)");
 }
 
+#[test]
+fn devices_that_mix_up_servers() {
+    let noted = |count, kind| Run { server_error: Some((count, kind)), ..Run::default() };
+    check(&noted(20, ErrorKind::Misrouted), VerdictOutcome::Failed, &["misrouted"]);
+    let once = Run { server_error_until: 1.0, ..noted(1, ErrorKind::Misrouted) };
+    check(&once, VerdictOutcome::Valid, &["(misrouted)"]);
+    check(&noted(20, ErrorKind::HostChanged), VerdictOutcome::Valid, &["(host)"]);
+    let wrong = noted(20, ErrorKind::Misrouted);
+    let mut client = wrong.client();
+    client.log.header.settings.retain(|(name, _)| name != "device");
+    client.log.header.settings.push(("device".to_owned(), "balancer".to_owned()));
+    check_logs(&[client, wrong.server()], VerdictOutcome::Valid, &[]);
+}
+
 /// A device that answers 55 of 100 requests, or servers that do, in a phase too short to see the level settle.
 #[test]
 fn short_phases_with_few_replies() {

@@ -1,0 +1,68 @@
+//! Devices that send requests to the wrong server, or change their host.
+
+use super::setups::{MEASURE, run, workload};
+use super::{Deed, Device, Got, Row, Want};
+use crate::sandbox::{Sandbox, free_port};
+
+/// A workload with two servers, at these ports.
+fn two_servers([first, second]: [u16; 2]) -> String {
+    let text = workload("", "", MEASURE);
+    text.replace("'127.0.0.1:PORT'", &format!("'127.0.0.1:{first}', '127.0.0.1:{second}'"))
+}
+
+/// A run with two servers through a device of this role that makes something of their ports.
+fn balanced(role: &'static str, deed: fn([u16; 2]) -> Deed) -> impl Fn(&Sandbox) -> Got {
+    move |sandbox| {
+        let ports = [free_port(), free_port()];
+        let device = Device::start(deed(ports));
+        run(sandbox, &two_servers(ports), &format!("--{role} 127.0.0.1:{}", device.port()))
+    }
+}
+
+pub fn servers() -> Vec<Row> {
+    let wrong = Want::failed("misrouted", "the device sent requests to the wrong servers");
+    let group = "a run with two servers";
+    vec![
+        Row::new(group, "a proxy asks any of them", wrong, balanced("proxy", |ports| Deed::Balance(ports))),
+        Row::new(
+            group,
+            "a surrogate asks any of them",
+            Want::VALID.warning("misrouted"),
+            balanced("surrogate", |ports| Deed::Balance(ports)),
+        ),
+        Row::new(group, "a surrogate asks any of them, and they have different names", wrong, |sandbox| {
+            let ports @ [first, second] = [free_port(), free_port()];
+            let device = Device::start(Deed::Balance(ports));
+            let map = format!(
+                "AddrMap M = {{ names = [ 'www.one.tst:{first}', 'www.two.tst:{second}' ]; addresses = S.addresses; }}; Robot"
+            );
+            let text = two_servers(ports).replacen("Robot", &map, 1);
+            let text =
+                text.replace("origins = S.addresses", "origins = M.names").replace("use(S,", "use(S, M,");
+            run(sandbox, &text, &format!("--surrogate 127.0.0.1:{}", device.port()))
+        }),
+        Row::new(
+            group,
+            "a load balancer asks any of them",
+            Want::VALID,
+            balanced("balancer", |ports| Deed::Balance(ports)),
+        ),
+        Row::new(
+            group,
+            "a load balancer asks only one of them",
+            Want::VALID.warning("idle server"),
+            balanced("balancer", |[first, _]| Deed::Balance([first, first])),
+        ),
+        Row::new("a run", "the device replaces `Host`", Want::VALID.warning("host"), |sandbox| {
+            let device = Device::start(Deed::Rewrite(|head| {
+                let mut lines: Vec<&str> = head.lines().collect();
+                lines
+                    .iter_mut()
+                    .filter(|line| line.starts_with("Host:"))
+                    .for_each(|line| *line = "Host: backend");
+                lines.join("\r\n") + "\r\n\r\n"
+            }));
+            run(sandbox, &workload("", "", MEASURE), &format!("--proxy 127.0.0.1:{}", device.port()))
+        }),
+    ]
+}
