@@ -133,6 +133,11 @@ impl ProbeError {
     pub fn is_absence(&self) -> bool {
         matches!(self, ProbeError::Refused | ProbeError::Unreachable(_) | ProbeError::NoConnection)
     }
+
+    /// Whether the peer demanded a certificate and got none: `certificate_required` (RFC 8446, section 6.2).
+    pub fn is_demand_for_certificate(&self) -> bool {
+        matches!(self, ProbeError::Tls(_, failure) if failure.alert == Some(116))
+    }
 }
 
 impl Display for ProbeError {

@@ -118,13 +118,18 @@ fn judge(
             notify(Notice::Warning(case.foreign_reply(&seen)));
             Ok(())
         }
+        // The same, for robots without any.
+        Ok(seen) | Err(ProbeError::NoTunnel(seen)) if seen.status == 407 && !seen.challenges.is_empty() => {
+            Err(Failure::setup(anyhow::anyhow!("{}", case.status(&seen))))
+        }
         Ok(seen) | Err(ProbeError::NoTunnel(seen)) => {
             Err(case.missing_server(&seen).unwrap_or_else(|| case.failure(&case.status(&seen))))
         }
-        // Robots of the test have wrong credentials, so the device is not to blame.
+        // Robots of the test have wrong credentials or none, so the device is not to blame.
         Err(trouble)
             if trouble.is_absence()
-                || matches!(trouble, ProbeError::UserRefused(_) | ProbeError::UserDemanded) =>
+                || matches!(trouble, ProbeError::UserRefused(_) | ProbeError::UserDemanded)
+                || trouble.is_demand_for_certificate() =>
         {
             Err(Failure::setup(anyhow::anyhow!("{}", case.trouble(&trouble))))
         }

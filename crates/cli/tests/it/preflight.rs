@@ -83,10 +83,7 @@ fn somebody_who_does_not_do_the_work_of_a_device() {
             ["302", "http://portal/"],
         ),
         (Some("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"), ["answered 200", "passing it on"]),
-        (
-            Some("HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\n\r\n"),
-            ["407", "credentials"],
-        ),
+        (Some("HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n"), ["407", "credentials"]),
     ] {
         let port = stranger(answer);
         let done = sandbox.polygraph(&format!("run --proxy 127.0.0.1:{port} --preflight 400ms --goal 100s"));
@@ -97,6 +94,12 @@ fn somebody_who_does_not_do_the_work_of_a_device() {
             &[&["FAILED (device): the proxy at", "Nothing was measured"][..], &texts].concat(),
         );
     }
+    // A proxy that demands credentials does what it is there for.
+    let port = stranger(Some(
+        "HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\n\r\n",
+    ));
+    let done = sandbox.polygraph(&format!("run --proxy 127.0.0.1:{port} --preflight 400ms --goal 100s"));
+    refused(&sandbox, &done, 3, &["error: the proxy at", "answered 407", "--credentials NAME:PASSWORD"]);
 }
 
 #[test]
@@ -398,7 +401,7 @@ fn tunnels_that_lead_nowhere() {
     let mut proxy = sandbox.start("proxy --listen 127.0.0.1:0 --auth basic --user joe:secret");
     let port = proxy.port("proxy at");
     let done = run(port);
-    refused(&sandbox, &done, 1, &["answered 407 to CONNECT", "--credentials NAME:PASSWORD"]);
+    refused(&sandbox, &done, 3, &["answered 407 to CONNECT", "--credentials NAME:PASSWORD"]);
     write_workload(&sandbox, "ssl_wraps = [ W ];", "credentials = [ \"joe:wrong\" ];");
     refused(&sandbox, &run(port), 3, &["refuses the user joe: name or password wrong"]);
     for version in ["1.1", "2"] {

@@ -142,6 +142,12 @@ pub(super) fn deed(scope: &Scope) -> &'static str {
         (_, Nature::Slow) => OVERLOADED,
         (K::NoReply | K::Reset, _) => "dropped connections",
         (K::BadCertificateAccepted, _) => ACCEPTED_CERTIFICATES,
+        (K::CertificateName | K::CertificateDates | K::CertificateIssuer | K::BadCertificate, _) => {
+            "showed a certificate that robots refuse"
+        }
+        (K::TlsRefused | K::TlsNothingInCommon | K::TlsClosed | K::NotTls | K::TlsProtocol, _) => {
+            "failed in TLS handshakes"
+        }
         (K::BadStatus, _) | (_, Nature::Access) => "answered with errors",
         (K::UnmarkedRedirect, _) => "redirected robots elsewhere",
         (_, Nature::Content) => WRONG_CONTENT,

@@ -69,6 +69,8 @@ pub(super) fn explained(facts: &RunFacts, scope: &Scope, phases: &str) -> Option
             );
             Some((Test, why))
         }
+        // A proxy that demands credentials does what it is there for.
+        ErrorKind::ProxyCredentials if lacks_accounts(facts) => Some((Test, NO_PROXY_CREDENTIALS.to_owned())),
         ErrorKind::SocksCredentials => Some((Test, NO_SOCKS_CREDENTIALS.to_owned())),
         ErrorKind::SocksNoMethod if lacks_accounts(facts) => Some((Test, NO_SOCKS_CREDENTIALS.to_owned())),
         kind if CERTIFICATES.contains(&kind) => {
@@ -83,8 +85,12 @@ pub(super) fn explained(facts: &RunFacts, scope: &Scope, phases: &str) -> Option
                 let kinds = CERTIFICATES.into_iter().chain([ErrorKind::TlsNothingInCommon]);
                 kinds.map(|kind| error_count(block, kind)).sum()
             };
-            seen_by_servers(facts, kind, refused)?;
-            Some((Test, ": the servers refused what robots offered in TLS handshakes".to_owned()))
+            match seen_by_servers(facts, kind, refused) {
+                Some(_) => {
+                    Some((Test, ": the servers refused what robots offered in TLS handshakes".to_owned()))
+                }
+                None => Some((Test, certificate_demanded(facts, kind)?)),
+            }
         }
         _ => None,
     }
@@ -109,6 +115,25 @@ pub(super) fn refused_certificate(facts: &RunFacts, failed: f64) -> String {
         _ => String::new(),
     }
 }
+
+/// Whether the device refused robots because they showed no certificate (RFC 8446, section 6.2), as the end of a sentence. No alert
+/// of earlier versions of TLS tells this.
+fn certificate_demanded(facts: &RunFacts, kind: ErrorKind) -> Option<String> {
+    let robots = &facts.client.as_ref()?.total.as_ref()?.block;
+    let is_demand = |code| u8::try_from(code).ok().and_then(alert_name) == Some("certificate_required");
+    let demanded: u64 =
+        robots.tls.alerts.iter().filter(|(code, _)| is_demand(*code)).map(|(_, count)| count).sum();
+    (2.0 * demanded as f64 > error_count(robots, kind)).then(|| {
+        format!(
+            ": the device demanded a certificate of robots that have none, as {demanded} alerts say (certificate_required): give the robots \
+             one (`client_certificate`), or let the device accept clients without"
+        )
+    })
+}
+
+/// Why a proxy refuses robots, as the end of a sentence.
+const NO_PROXY_CREDENTIALS: &str = ": the proxy demands credentials of robots without `credentials`: give them some (--credentials), or let \
+     it accept clients without";
 
 /// Why a SOCKS proxy refuses robots, as the end of a sentence.
 const NO_SOCKS_CREDENTIALS: &str = ": the SOCKS proxy demands a name and a password of robots without `credentials`: give them some, or let \

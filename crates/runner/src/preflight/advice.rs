@@ -172,6 +172,10 @@ impl ProbeCase<'_> {
             ProbeError::Tls(step, failure) => {
                 let class = failure.kind.class();
                 let remedy = match failure.kind {
+                    _ if trouble.is_demand_for_certificate() => {
+                        ". It demands a certificate, and robots have none: give them one (`client_certificate` of `ssl_wraps`), or let it \
+                         accept clients without"
+                    }
                     FailureKind::NotTls if *step == ProbeStep::Tls && self.target != ProbeTarget::Origin => {
                         ". Give it a certificate (`--device_opt cert=FILE`, if `polygraph devices` lists that), or name its port for TLS"
                     }

@@ -253,6 +253,7 @@ fn rows() -> Vec<Row> {
         setups::foreign(),
         setups::mixed(),
         routing::servers(),
+        routing::demands(),
         streams::resets(),
         bench::names(),
         tickets::tickets(),

@@ -66,7 +66,7 @@ pub fn canned() -> Vec<Row> {
         say("401 without a challenge", status!("401 Unauthorized"), ERRORS),
         say("403", status!("403 Forbidden"), ERRORS),
         say("404", status!("404 Not Found"), ERRORS),
-        say("407 with a challenge", status!("407 Proxy Authentication Required", "Proxy-Authenticate: Basic realm=\"x\""), ERRORS),
+        say("407 with a challenge", status!("407 Proxy Authentication Required", "Proxy-Authenticate: Basic realm=\"x\""), Want::invalid("test", "errors")),
         say("407 without a challenge", status!("407 Proxy Authentication Required"), ERRORS),
         say("408", status!("408 Request Timeout"), ERRORS),
         say("421", status!("421 Misdirected Request"), ERRORS),

@@ -1,7 +1,9 @@
-//! Devices that send requests to the wrong server, or change their host.
+//! Devices that send requests to the wrong server or change their host, and devices that demand of robots what these do not have.
 
-use super::setups::{MEASURE, run, workload};
+use super::bench::SHORT;
+use super::setups::{MEASURE, proxied_by_squid_with_users, run, workload};
 use super::{Deed, Device, Got, Row, Want};
+use crate::peers::wait_for_listener;
 use crate::sandbox::{Sandbox, free_port};
 
 /// A workload with two servers, at these ports.
@@ -63,6 +65,33 @@ pub fn servers() -> Vec<Row> {
                 lines.join("\r\n") + "\r\n\r\n"
             }));
             run(sandbox, &workload("", "", MEASURE), &format!("--proxy 127.0.0.1:{}", device.port()))
+        }),
+    ]
+}
+
+/// Robots without what a device demands of its clients.
+pub fn demands() -> Vec<Row> {
+    let lacks = Want::invalid("test", "errors");
+    vec![
+        Row::new("a run", "Squid demands credentials of robots that have none", lacks, |sandbox| {
+            proxied_by_squid_with_users(sandbox, "basic", "")
+        }),
+        Row::new("a run", "HAProxy demands certificates of robots that have none", lacks, |sandbox| {
+            let port = free_port();
+            let made = sandbox.polygraph("certs --key_type ECDSA-P256 --name 127.0.0.1");
+            assert_eq!(made.code(), Some(0), "{made:?}");
+            sandbox.write(
+                "haproxy.cfg",
+                &format!(
+                    "defaults\n mode http\n timeout connect 2s\n timeout client 5s\n timeout server 5s\n\
+                     frontend f\n bind 127.0.0.1:{port} ssl crt certs/127.0.0.1.pem ca-file certs/ca.crt verify required\n"
+                ),
+            );
+            let _haproxy = sandbox.start_program("haproxy", "-db -f haproxy.cfg");
+            wait_for_listener(port);
+            let words = format!("run --surrogate 127.0.0.1:{port} --device_tls yes {SHORT}");
+            let done = sandbox.polygraph(&words);
+            Got::of_run(sandbox, &done)
         }),
     ]
 }

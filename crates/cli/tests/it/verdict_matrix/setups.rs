@@ -39,6 +39,12 @@ fn proxied(sandbox: &Sandbox, text: &str) -> Got {
     run(sandbox, text, &format!("--proxy 127.0.0.1:{}", proxy.port("proxy at")))
 }
 
+/// A run through Squid, which demands credentials by this scheme.
+pub fn proxied_by_squid_with_users(sandbox: &Sandbox, scheme: &str, robot: &str) -> Got {
+    let (_squid, port) = squid_with_users(sandbox, scheme);
+    run(sandbox, &workload("", robot, MEASURE), &format!("--proxy 127.0.0.1:{port}"))
+}
+
 /// Credentials that servers refuse.
 pub fn credentials() -> Vec<Row> {
     const SERVER: &str = "auth_schemes = [ \"basic\" ];";
@@ -79,9 +85,7 @@ pub fn credentials() -> Vec<Row> {
         ),
         // As curl and browsers do, robots make the best of what the helper says.
         Row::new("a run", "Squid demands NTLM with `ntlm_fake_auth`", Want::VALID, |sandbox| {
-            let (_squid, port) = squid_with_users(sandbox, "ntlm");
-            let robot = format!("{JOE} pconn_use_lmt = const(20);");
-            run(sandbox, &workload("", &robot, MEASURE), &format!("--proxy 127.0.0.1:{port}"))
+            proxied_by_squid_with_users(sandbox, "ntlm", &format!("{JOE} pconn_use_lmt = const(20);"))
         }),
         altered("the device removes the credentials of robots", |head| {
             let kept = head.lines().filter(|line| !line.starts_with("Authorization"));

@@ -332,9 +332,9 @@ fn tickets_without_a_key() {
     assert_eq!(verdict(&logs(ErrorKind::CredentialsRefused)).0, "FAILED (device)");
 }
 
-/// A SOCKS proxy need not serve robots that have no credentials.
+/// Proxies need not serve robots that have no credentials.
 #[test]
-fn socks_proxies_that_demand_credentials() {
+fn proxies_that_demand_credentials() {
     let logs = |kind, mark: &str| {
         let mut client = Run { error: Some((1, kind)), ..Run::default() }.client();
         client.log.header.settings.push((ACCOUNTS.to_owned(), mark.to_owned()));
@@ -344,6 +344,30 @@ fn socks_proxies_that_demand_credentials() {
     assert_eq!(verdict(&logs(ErrorKind::SocksNoMethod, NO_ACCOUNTS)).0, "INVALID (test)");
     assert_eq!(verdict(&logs(ErrorKind::SocksNoMethod, "a")).0, "FAILED (device)", "robots have credentials");
     assert_eq!(verdict(&logs(ErrorKind::SocksDenied, "a")).0, "FAILED (device)");
+    assert_eq!(verdict(&logs(ErrorKind::ProxyCredentials, NO_ACCOUNTS)).0, "INVALID (test)");
+    assert_eq!(
+        verdict(&logs(ErrorKind::ProxyCredentials, "a")).0,
+        "FAILED (device)",
+        "others have credentials"
+    );
+}
+
+#[test]
+fn devices_that_demand_certificates() {
+    let demanding = |code| {
+        let mut client = Run { error: Some((1, ErrorKind::TlsRefused)), ..Run::default() }.client();
+        for record in &mut client.log.records {
+            if let Record::Interval(interval) = record {
+                let refused = interval.block.errors[ErrorKind::TlsRefused];
+                interval.block.tls.alerts.add(code, refused);
+            }
+        }
+        [client, Run::default().server()]
+    };
+    assert_eq!(verdict(&demanding(116)).0, "INVALID (test)", "certificate_required");
+    let (word, _, meaning) = verdict(&demanding(80));
+    assert_eq!(word, "FAILED (device)");
+    assert!(meaning.contains("failed in TLS handshakes"), "{meaning}");
 }
 
 #[test]
