@@ -28,6 +28,7 @@ mod explained;
 mod foreign;
 mod freshness;
 mod generator;
+mod kinds;
 mod logs;
 mod outside;
 mod overload;

@@ -204,18 +204,28 @@ fn is_second_hand(request: &Request, reply: &ReplyMeta) -> bool {
 /// The class of a successful transaction that is neither cut nor refused and whose reply is no redirect
 /// (`docs/reference/models.md`, "Transaction classes").
 fn class_of(request: &Request, reply: &ReplyMeta) -> Class {
-    match (request.cause, request.kind, request.method) {
-        (Cause::Redirected, ..) => Class::RedirectedReq,
-        (_, RequestKind::Ims200 | RequestKind::Ims304, Method::Get) if reply.status == 304 => Class::Ims304,
-        (_, RequestKind::Ims200 | RequestKind::Ims304, Method::Get) => Class::Ims200,
-        (_, RequestKind::Reload, Method::Get) => Class::Reload,
-        (_, RequestKind::Range, Method::Get) => Class::Range,
-        (.., Method::Head) => Class::Head,
-        (.., Method::Post) => Class::Post,
-        (.., Method::Put) => Class::Put,
-        _ if is_second_hand(request, reply) => Class::Hit,
-        _ if reply.may_be_stored => Class::Miss,
-        _ => Class::Uncachable,
+    match class_of_request(request) {
+        _ if request.cause == Cause::Redirected => Class::RedirectedReq,
+        Some(Class::Ims200 | Class::Ims304) if reply.status == 304 => Class::Ims304,
+        Some(Class::Ims200 | Class::Ims304) => Class::Ims200,
+        Some(class) => class,
+        None if is_second_hand(request, reply) => Class::Hit,
+        None if reply.may_be_stored => Class::Miss,
+        None => Class::Uncachable,
+    }
+}
+
+/// The class of a transaction with this request, if it succeeds as planned; `None` for basic ones, whose class depends on the reply.
+pub fn class_of_request(request: &Request) -> Option<Class> {
+    match (request.kind, request.method) {
+        (RequestKind::Ims200, Method::Get) => Some(Class::Ims200),
+        (RequestKind::Ims304, Method::Get) => Some(Class::Ims304),
+        (RequestKind::Reload, Method::Get) => Some(Class::Reload),
+        (RequestKind::Range, Method::Get) => Some(Class::Range),
+        (_, Method::Head) => Some(Class::Head),
+        (_, Method::Post) => Some(Class::Post),
+        (_, Method::Put) => Some(Class::Put),
+        _ => None,
     }
 }
 

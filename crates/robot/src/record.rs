@@ -15,7 +15,7 @@ use crate::exchange::reply::ReplyMeta;
 use crate::exchange::{Completed, Exchange};
 use crate::failure::TransactionFailure;
 use crate::judge::certificate::CertificateRefusal;
-use crate::judge::{Verdict, Verifiable, verifiable};
+use crate::judge::{Verdict, Verifiable, class_of_request, verifiable};
 use crate::request::page::Page;
 use crate::request::{Cause, Request};
 use crate::violation::Violation;
@@ -149,6 +149,8 @@ pub fn failure<L: Link>(
     }
     if request.foreign.is_some() {
         cx.recorder.with(|block| block.foreign.failed.count(violation.kind));
+    } else if let Some(class) = class_of_request(request) {
+        cx.recorder.with(|block| block.fail_class(class));
     }
     show_messages(cx, request, Some(&violation.detail), failure.capture.as_deref());
     let reply = failure.reply.as_deref();

@@ -119,6 +119,8 @@ pub struct Block {
     pub unusual_status: ByStatus,
     /// Replies that are not the last ones of successful transactions: replies of failed transactions, and challenges.
     pub other_replies: ByStatus,
+    /// Failed transactions of robots by class, as far as the request alone determines it; empty if there were none.
+    failed_classes: Vec<u64>,
     /// Transactions, failed ones included, whose status is in the agent's custom scope.
     pub custom: Breakdown,
     /// Authentication steps that led to a further exchange, by [`AuthScheme`] of the challenge.
@@ -222,7 +224,7 @@ pub struct Block {
 fold_fields! {
     Block {
         classes, offered_hits, offered_misses, missed, hit_since_transfer_ms, miss_since_transfer_ms, false_hits, kinds, request_kinds,
-        unusual_status, other_replies, custom, auth_steps, authenticated, compounds, latency, range_gen, oid_gen,
+        unusual_status, other_replies, failed_classes, custom, auth_steps, authenticated, compounds, latency, range_gen, oid_gen,
         embedded, unique, ordinals, pages, req_size, errors, verified, retried, reused, late_us, think_us, skipped_launches, conn_setup_us, slow_setups,
         conn_ttl_us, conn_uses, closes, pipeline_depth, cookies, dns, continue_us, validations, basic_marked, versions, streams, reads, writes, tls, socks, kerberos, clock, foreign, servers;
         xacts, waiting, conns, established, idle, populus, unanswered
@@ -288,6 +290,16 @@ impl Block {
                 [(basic, &mut kind.basic), (offered, &mut kind.offered_hits), (hit, &mut kind.hits)];
             counted.into_iter().filter(|(yes, _)| *yes).for_each(|(_, tally)| tally.add(done.size));
         }
+    }
+
+    /// Counts a failed transaction whose request alone determines the class; the error is counted separately.
+    pub fn fail_class(&mut self, class: Class) {
+        *at_mut(&mut self.failed_classes, class as usize) += 1;
+    }
+
+    /// Failed transactions whose requests alone determine this class.
+    pub fn failed_class(&self, class: Class) -> u64 {
+        self.failed_classes.get(class as usize).copied().unwrap_or(0)
     }
 
     /// Counts the reply of a transaction that failed; the error is counted separately.

@@ -6,8 +6,8 @@ use polygraph_stats::block::SLOW_SETUP;
 
 use super::{
     FindingSeverity, Findings, accepting, blame, contents, ended, explained, foreign, freshness, generator,
-    logs, outside, overload, replies, routing, sample, sent_again, stalls, starved, surplus, throttled,
-    trend, unanswered, uploads, verified,
+    kinds, logs, outside, overload, replies, routing, sample, sent_again, stalls, starved, surplus,
+    throttled, trend, unanswered, uploads, verified,
 };
 use crate::facts::RunFacts;
 use crate::mixed::{MIXED, STARTS_APART_S};
@@ -320,6 +320,17 @@ fn table() -> Vec<Rule> {
         replies::errors,
     );
     add(
+        kinds::KINDS,
+        format!(
+            "in the primary phase, more than {} of the requests of a kind (PUT, POST, HEAD, conditional, no-cache, range) failed, at least {}, \
+             although not too many of all transactions did (`errors`)",
+            percent(kinds::FAILED_MAX),
+            kinds::LEAST
+        ),
+        Failed,
+        kinds::kinds,
+    );
+    add(
         "following",
         format!(
             "in the second half of the primary phase fewer transactions ended than started, by more than {} and by \
@@ -413,6 +424,16 @@ fn table() -> Vec<Rule> {
         ),
         Failed,
         unanswered::unanswered,
+    );
+    add(
+        unanswered::PAUSE,
+        format!(
+            "within a primary phase of a steady load, no reply arrived for {} s or more and for more than two mean response times, although many were to be expected, and answers came \
+             later; neither side of the bench stalled",
+            unanswered::SILENT_S
+        ),
+        Warning,
+        unanswered::pause,
     );
     // What was never answered comes before what was answered too late.
     add(

@@ -1,11 +1,12 @@
 //! Requests that the device never answered. They have not failed yet when a phase ends, because robots wait for long.
 
 use super::blame::{self, Blame, ERRORS_MAX, failed_by};
-use super::{Findings, LimitingParty};
+use super::{FindingSeverity, Findings, LimitingParty, VerdictFinding};
 use crate::facts::{PhaseFacts, RunFacts, SideFacts};
 use crate::scope::Scope;
 use crate::series::SeriesPoint;
 
+pub(super) const PAUSE: &str = "pause";
 /// The least age in seconds of a request that counts as unanswered.
 const LEAST_AGE_S: f64 = 1.0;
 /// So many seconds without a reply at the end of a phase are too many,
@@ -14,6 +15,8 @@ pub(super) const SILENT_S: f64 = 2.0;
 const SILENT_LEAST: f64 = 30.0;
 /// and if so many requests were waiting, on average.
 const SILENT_LEVEL: f64 = 2.0;
+/// A pause is longer than so many mean response times.
+const PAUSE_MEANS: f64 = 2.0;
 /// Largest share of their time that best-effort robots may spend on requests that failed or were not answered.
 pub(super) const WASTED_MAX: f64 = 1.0 / 3.0;
 
@@ -61,18 +64,69 @@ pub(super) fn unanswered(facts: &RunFacts, found: &mut Findings) {
 /// For how many seconds at the end of a phase no transaction ended, and how many would have at the rate before, if that is long and many.
 /// Where servers think for long, such requests are not old enough to be unanswered.
 fn silent(client: &SideFacts, phase: &PhaseFacts) -> Option<(f64, f64)> {
-    let (begin_s, end_s) = (phase.begin_s?, phase.end_s?);
-    let inside = |point: &&SeriesPoint| point.seconds > 0.0 && point.at_s >= begin_s && point.at_s <= end_s;
-    let points: Vec<&SeriesPoint> = client.series.iter().filter(inside).collect();
-    let ended = |point: &SeriesPoint| point.get("baseline.rep.rate").unwrap_or(0.0) * point.seconds;
-    // Robots that rest between sessions wait for nothing.
-    let waits = |point: &SeriesPoint| point.get("xact.level.mean").is_some_and(|level| level >= SILENT_LEVEL);
-    let quiet = points.iter().rev().take_while(|point| ended(point) == 0.0 && waits(point)).count();
+    let points = points(client, phase)?;
+    let quiet = points.iter().rev().take_while(|point| is_quiet(point)).count();
     let (before, last) = points.split_at(points.len() - quiet);
-    let seconds = |points: &[&SeriesPoint]| points.iter().map(|point| point.seconds).sum::<f64>();
     let silent_s = seconds(last);
     let expected = before.iter().map(|point| ended(point)).sum::<f64>() / seconds(before) * silent_s;
     (!phase.is_ramp() && silent_s >= SILENT_S && expected >= SILENT_LEAST).then_some((silent_s, expected))
+}
+
+/// A device that stood still within a primary phase and then answered everything; its users had to wait. A side of the bench that stood
+/// still is a matter of `stalls`.
+pub(super) fn pause(facts: &RunFacts, found: &mut Findings) {
+    let Some(client) = facts.client.as_ref().filter(|_| facts.tested.is_device()) else { return };
+    let stalled =
+        |finding: &VerdictFinding| finding.rule == "stalls" && finding.weight == FindingSeverity::Invalid;
+    if facts.origin_gone.is_some() || found.all.iter().any(stalled) {
+        return;
+    }
+    for phase in client.phases.iter().filter(|phase| phase.primary && !phase.is_ramp()) {
+        let Some(points) = points(client, phase) else { continue };
+        let Some(mean_us) = phase.scope.as_ref().and_then(|scope| scope.block.mean_rptm_us()) else {
+            continue;
+        };
+        let pauses = points.chunk_by(|a, b| is_quiet(a) == is_quiet(b)).filter(|part| is_quiet(part[0]));
+        let longest = pauses.max_by(|a, b| seconds(a).total_cmp(&seconds(b)));
+        let Some((first, silent_s)) = longest.map(|part| (part[0], seconds(part))) else { continue };
+        // Where transactions take long, none ends at first, and then they may end in waves. At the end of the phase, nobody knows yet
+        // whether answers will come.
+        let replies = |is_part: &dyn Fn(&SeriesPoint) -> bool| {
+            points.iter().any(|point| ended(point) > 0.0 && is_part(point))
+        };
+        let answered = replies(&|point| point.at_s < first.at_s) && replies(&|point| point.at_s > first.at_s);
+        let is_long = silent_s >= SILENT_S.max(PAUSE_MEANS * 1e-6 * mean_us);
+        let expected = points.iter().map(|point| ended(point)).sum::<f64>() / seconds(&points) * silent_s;
+        if answered && is_long && expected >= SILENT_LEAST {
+            let text = format!(
+                "no reply of the device arrived for {silent_s:.1} s, from {:.1} s of the run on, although robots waited for some; answers came later",
+                first.at_s - first.seconds / 2.0
+            );
+            found.warn(PAUSE, text);
+        }
+    }
+}
+
+/// The intervals of a phase.
+fn points<'a>(client: &'a SideFacts, phase: &PhaseFacts) -> Option<Vec<&'a SeriesPoint>> {
+    let (begin_s, end_s) = (phase.begin_s?, phase.end_s?);
+    let inside = |point: &&SeriesPoint| point.seconds > 0.0 && point.at_s >= begin_s && point.at_s <= end_s;
+    Some(client.series.iter().filter(inside).collect())
+}
+
+/// The length of these intervals.
+fn seconds(points: &[&SeriesPoint]) -> f64 {
+    points.iter().map(|point| point.seconds).sum()
+}
+
+/// How many transactions ended in an interval.
+fn ended(point: &SeriesPoint) -> f64 {
+    point.get("baseline.rep.rate").unwrap_or(0.0) * point.seconds
+}
+
+/// Whether no transaction ended in an interval although some were waited for: robots that rest between sessions wait for nothing.
+fn is_quiet(point: &SeriesPoint) -> bool {
+    ended(point) == 0.0 && point.get("xact.level.mean").is_some_and(|level| level >= SILENT_LEVEL)
 }
 
 fn add(facts: &RunFacts, found: &mut Findings, text: String) {

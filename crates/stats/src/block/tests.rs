@@ -99,6 +99,7 @@ pub(crate) fn full() -> Block {
     ErrorKind::all().for_each(|kind| block.count_error(kind));
     block.verified = VerificationStats { replies: 1, bytes: 2, uncompared: 4, digests: 3, due: 4, marked: 5 };
     (block.retried, block.reused, block.skipped_launches) = (1, 2, 6);
+    block.fail_class(Class::Put);
     block.set_up_connection(Nanos::from_millis(1), Nanos::from_millis(1002));
     [&mut block.reads, &mut block.writes].into_iter().for_each(|hist| hist.record(4));
     block.finish(&Finished { version: HttpVersion::Http2, ..Finished::default() });
@@ -210,7 +211,7 @@ fn blocks_survive_the_log_and_add_up() {
 fn an_emptied_block_counts_nothing() {
     let mut block = full();
     block.clear();
-    (block.kinds, block.request_kinds) = (Vec::new(), Vec::new());
+    (block.kinds, block.request_kinds, block.failed_classes) = Default::default();
     (block.unusual_status, block.other_replies, block.servers) = Default::default();
     block.tls.refusals = ByStatus::default();
     assert_eq!(block, Block::new());

@@ -288,6 +288,7 @@ pub fn workloads() -> Vec<Row> {
          primary = true; }; schedule(fill, meas);",
     );
     let uploads = workload("", "req_methods = [ \"PUT\": 20%, \"GET\" ]; upload_contents = [ C ];", MEASURE);
+    let few_uploads = uploads.replace("20%", "2%").replace("3sec", "8sec");
     vec![
         Row::new("a run", "servers demand Digest behind a proxy", Want::VALID, move |sandbox| {
             proxied(sandbox, &digest)
@@ -329,6 +330,18 @@ pub fn workloads() -> Vec<Row> {
         ),
         Row::new(
             "a run",
+            "the device refuses uploads, which are few",
+            Want::failed("kinds", "the device did not serve all kinds of requests"),
+            move |sandbox| {
+                let device = Device::start(Deed::Rewrite(|head| {
+                    let kept = head.lines().filter(|line| !line.starts_with("Content-"));
+                    kept.collect::<Vec<_>>().join("\r\n").replace("PUT http", "DELETE http") + "\r\n\r\n"
+                }));
+                run(sandbox, &few_uploads, &format!("--proxy 127.0.0.1:{}", device.port()))
+            },
+        ),
+        Row::new(
+            "a run",
             "the device answers 300 requests and then none",
             Want::failed("unanswered", "the device did not answer all requests"),
             |sandbox| {
@@ -338,6 +351,18 @@ pub fn workloads() -> Vec<Row> {
                 Got::of_run(sandbox, &done)
             },
         ),
+        Row::new("a run", "the device stands still for 3.5 s", Want::VALID.warning("pause"), |sandbox| {
+            // Robots send 150 requests a second; all of these are answered at the same time.
+            let device = Device::start(Deed::Relay(|reply, number| {
+                if (450..975).contains(&number) {
+                    std::thread::sleep((975 - number as u32) * Duration::from_secs(1) / 150);
+                }
+                reply.bytes()
+            }));
+            let words = SHORT.replace("--goal 2.5s", "--goal 10s");
+            let done = sandbox.polygraph(&format!("run --proxy 127.0.0.1:{} {words}", device.port()));
+            Got::of_run(sandbox, &done)
+        }),
         Row::new(
             "a run",
             "nothing listens at the SOCKS proxy's address",

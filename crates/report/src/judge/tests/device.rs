@@ -371,6 +371,21 @@ fn devices_that_demand_certificates() {
 }
 
 #[test]
+fn devices_that_refuse_a_kind_of_requests() {
+    let refusing = |failed, every| {
+        let mut client = Run::default().client();
+        for record in client.log.records.iter_mut().step_by(every) {
+            if let Record::Interval(interval) = record {
+                (0..failed).for_each(|_| interval.block.fail_class(Class::Head));
+            }
+        }
+        [client, Run::default().server()]
+    };
+    check_logs(&refusing(1, 1), VerdictOutcome::Failed, &["kinds"]);
+    check_logs(&refusing(1, 10), VerdictOutcome::Valid, &[]);
+}
+
+#[test]
 fn devices_that_mix_up_servers() {
     let noted = |count, kind| Run { server_error: Some((count, kind)), ..Run::default() };
     check(&noted(20, ErrorKind::Misrouted), VerdictOutcome::Failed, &["misrouted"]);
