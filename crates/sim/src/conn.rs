@@ -49,7 +49,7 @@ struct Stream {
     writer: Option<Waker>,
 }
 
-/// Who is told when something arrives.
+/// Who learns that something arrives.
 enum Reader {
     Nobody,
     Task(Waker),

@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use polygraph_link::Nanos;
 
 /// The bytes before those of a message in a buffer. Whoever passes a reply on writes its longer head there instead of moving the body.
-pub const HEADROOM: [u8; 64] = [0; 64];
+pub(crate) const HEADROOM: [u8; 64] = [0; 64];
 
 /// Bytes that were sent together.
 #[derive(Default)]
-pub struct Piece {
+pub(crate) struct Piece {
     /// When they arrive.
     pub at: Nanos,
     /// They begin at `start`.
@@ -31,7 +31,7 @@ impl Piece {
 
 /// Pieces in the order in which they were sent. There is seldom more than one, which takes no memory of its own.
 #[derive(Default)]
-pub struct Pieces {
+pub(crate) struct Pieces {
     first: Option<Piece>,
     more: VecDeque<Piece>,
 }
