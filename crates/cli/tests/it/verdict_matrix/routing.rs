@@ -25,12 +25,12 @@ pub fn servers() -> Vec<Row> {
     let wrong = Want::failed("misrouted", "the device sent requests to the wrong servers");
     let group = "a run with two servers";
     vec![
-        Row::new(group, "a proxy asks any of them", wrong, balanced("proxy", |ports| Deed::Balance(ports))),
+        Row::new(group, "a proxy asks any of them", wrong, balanced("proxy", Deed::Balance)),
         Row::new(
             group,
             "a surrogate asks any of them",
             Want::VALID.warning("misrouted"),
-            balanced("surrogate", |ports| Deed::Balance(ports)),
+            balanced("surrogate", Deed::Balance),
         ),
         Row::new(group, "a surrogate asks any of them, and they have different names", wrong, |sandbox| {
             let ports @ [first, second] = [free_port(), free_port()];
@@ -43,12 +43,7 @@ pub fn servers() -> Vec<Row> {
                 text.replace("origins = S.addresses", "origins = M.names").replace("use(S,", "use(S, M,");
             run(sandbox, &text, &format!("--surrogate 127.0.0.1:{}", device.port()))
         }),
-        Row::new(
-            group,
-            "a load balancer asks any of them",
-            Want::VALID,
-            balanced("balancer", |ports| Deed::Balance(ports)),
-        ),
+        Row::new(group, "a load balancer asks any of them", Want::VALID, balanced("balancer", Deed::Balance)),
         Row::new(
             group,
             "a load balancer asks only one of them",
