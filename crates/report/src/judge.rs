@@ -124,10 +124,11 @@ impl Findings {
         self.latest().void_by = VoidBy::SlowBench;
     }
 
-    /// Adds failures that the device blamed on its servers, which counts against it only if these were fast enough.
-    fn relayed_as(&mut self, rule: &'static str, deed: &'static str, text: String) {
+    /// Adds failures that the device blamed on its servers, which counts against it only if these were fast enough. `late`: servers were
+    /// late often enough, or for long enough, to be the cause.
+    fn relayed_as(&mut self, rule: &'static str, deed: &'static str, text: String, late: bool) {
         self.failed_as(rule, deed, text);
-        self.latest().void_by = VoidBy::SlowServers;
+        self.latest().void_by = if late { VoidBy::SlowServers } else { VoidBy::StoppedServers };
     }
 
     /// The finding that was added last.
@@ -169,7 +170,7 @@ impl Findings {
     fn excuse(&self, void_by: VoidBy) -> Option<&'static str> {
         let any_side = match void_by {
             VoidBy::Nothing => return None,
-            VoidBy::SlowServers => false,
+            VoidBy::StoppedServers | VoidBy::SlowServers => false,
             VoidBy::SlowBench => true,
         };
         let invalid = || self.all.iter().filter(|finding| finding.weight == FindingSeverity::Invalid);
@@ -184,7 +185,9 @@ impl Findings {
             return Some("others on its host may be the cause: it lacked a processor");
         }
         let of_server = |finding: &VerdictFinding| finding.party == Some(LimitingParty::Server);
-        if invalid().any(|finding| finding.rule == "late" && of_server(finding)) {
+        if void_by != VoidBy::StoppedServers
+            && invalid().any(|finding| finding.rule == "late" && of_server(finding))
+        {
             return Some("the bench may be the cause: its servers answered late");
         }
         // What a device says after a server has gone is not counted at all.

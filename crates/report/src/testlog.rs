@@ -42,6 +42,8 @@ pub struct Run {
     pub late_us: u64,
     /// Lateness of the ends of think times in microseconds.
     pub think_late_us: u64,
+    /// Every n-th start, or think time, is late; the others are not.
+    pub late_every: u64,
     /// Think time of servers in seconds; 0 if they do not think.
     pub think_s: f64,
     /// Limits of the robots.
@@ -119,6 +121,7 @@ impl Default for Run {
             throttled: [0.0; 2],
             late_us: 150,
             think_late_us: 150,
+            late_every: 1,
             think_s: 0.0,
             limits: RobotLimits::default(),
             clock_step_ns: 0,
@@ -415,7 +418,8 @@ impl Run {
             block.xacts.enter(polygraph_stats::Nanos::new(at_ns));
             block.conns.enter(polygraph_stats::Nanos::new(at_ns));
             if x.direct {
-                block.late_us.record(self.late_us);
+                let is_late = block.late_us.count().is_multiple_of(self.late_every);
+                block.late_us.record(if is_late { self.late_us } else { 150 });
             }
             if self.think_s > 0.0 {
                 block.think_us.record((1e6 * self.think_s) as u64);

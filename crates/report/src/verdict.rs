@@ -78,6 +78,9 @@ impl FindingSeverity {
 pub(crate) enum VoidBy {
     /// None: the evidence does not depend on the speed of the bench.
     Nothing,
+    /// That of the servers, unless they only answered late: the device told that they did not answer, and did so more often than they
+    /// were late.
+    StoppedServers,
     /// That of the servers: the device told that they did not answer.
     SlowServers,
     /// That of any side: the device seemed slow.

@@ -5,6 +5,7 @@ use polygraph_stats::{EndReason, ErrorKind, Side};
 
 use super::blame::{self, Blame, ERRORS_MAX, failed_by, most_to_blame, relayed};
 use super::explained::{explained, refused_certificate};
+use super::stalls::late_replies;
 use super::{Findings, LimitingParty, apart, foreign};
 use crate::facts::{PhaseFacts, RunFacts};
 use crate::scope::Scope;
@@ -31,6 +32,7 @@ pub(super) fn errors(facts: &RunFacts, found: &mut Findings) {
         let (mut text, deed) = (text(&headline.phase, evidence, blamed), blame::deed(evidence));
         let is_much = |failed: f64| failed > ERRORS_MAX * blame::ended(evidence);
         let said = failed_by(evidence, Blame::Device);
+        let relayed = relayed(evidence);
         let own = explained(facts, evidence, &headline.phase);
         if own.is_none() {
             text += &refused_certificate(facts, blamed);
@@ -40,8 +42,11 @@ pub(super) fn errors(facts: &RunFacts, found: &mut Findings) {
                 let share = (blamed, blame::ended(evidence));
                 found.explain("errors", party, format!("{text}{why}"), share);
             }
-            None if is_much(said - relayed(evidence)) => found.failed_as("errors", deed, text),
-            None if is_much(said) => found.relayed_as("errors", deed, text),
+            None if is_much(said - relayed) => found.failed_as("errors", deed, text),
+            None if is_much(said) => {
+                let late = !is_much(said - relayed.min(late_replies(facts)));
+                found.relayed_as("errors", deed, text, late);
+            }
             None => found.slow_as("errors", deed, text),
         }
     } else if let (Some(blamed), Some(gone)) = (too_many(&headline.scope), &facts.origin_gone) {
@@ -74,7 +79,8 @@ pub(super) fn error_goal(facts: &RunFacts, found: &mut Findings) {
         let evidence = phase.and_then(PhaseFacts::evidence);
         let own = evidence.zip(phase).and_then(|(scope, phase)| explained(facts, scope, &phase.name));
         let share = |who| evidence.map_or(0.0, |scope| failed_by(scope, who) / blame::ended(scope).max(1.0));
-        let relayed_share = evidence.map_or(0.0, |scope| relayed(scope) / blame::ended(scope).max(1.0));
+        let share_of = |count: f64| evidence.map_or(0.0, |scope| count / blame::ended(scope).max(1.0));
+        let relayed = evidence.map_or(0.0, relayed);
         let deed = evidence.map_or(blame::OVERLOADED, blame::deed);
         match all.and_then(most_to_blame) {
             Some(Blame::Names) => found.invalid("error goal", LimitingParty::NameServer, text),
@@ -91,10 +97,14 @@ pub(super) fn error_goal(facts: &RunFacts, found: &mut Findings) {
             _ if let Some((party, why)) = &own => {
                 found.invalid("error goal", *party, format!("{text}{why}"));
             }
-            _ if share(Blame::Device) - relayed_share > ERRORS_MAX => {
+            _ if share(Blame::Device) - share_of(relayed) > ERRORS_MAX => {
                 found.failed_as("error goal", deed, text)
             }
-            _ if share(Blame::Device) > ERRORS_MAX => found.relayed_as("error goal", deed, text),
+            _ if share(Blame::Device) > ERRORS_MAX => {
+                let by_lateness = share_of(relayed.min(late_replies(facts)));
+                let late = share(Blame::Device) - by_lateness <= ERRORS_MAX;
+                found.relayed_as("error goal", deed, text, late);
+            }
             _ if facts.origin_gone.is_some() && share(Blame::Slow) <= ERRORS_MAX => {
                 found.invalid("error goal", LimitingParty::Server, text);
             }

@@ -116,6 +116,16 @@ fn servers_that_answer_late() {
     let [_, late_server] = logs;
     let run = Run { error: Some((10, ErrorKind::Timeout)), ..Run::default() };
     check_logs(&[run.client(), late_server], VerdictOutcome::Invalid, &["(errors)", "late"]);
+    // Nor is a device that says that servers do not answer, but not if it says so more often than they were late.
+    let run = Run { error: Some((10, ErrorKind::BadStatus)), status: 503, ..Run::default() };
+    let excused = ["(errors)", "late"];
+    for (think_late_us, late_every, rules) in
+        [(400_000, 1, &excused), (400_000, 30, &["errors", "late"]), (600_000, 30, &excused)]
+    {
+        let server = Run { think_late_us, late_every, ..Run::default() }.server();
+        let outcome = if rules == &excused { VerdictOutcome::Invalid } else { VerdictOutcome::Failed };
+        check_logs(&[run.client(), server], outcome, rules);
+    }
 }
 
 #[test]
