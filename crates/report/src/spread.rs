@@ -65,7 +65,7 @@ impl Spread {
     }
 
     /// The servers that may have shares.
-    fn asked(&self) -> impl Iterator<Item = &ServerShare> {
+    pub(crate) fn asked(&self) -> impl Iterator<Item = &ServerShare> {
         self.servers.iter().filter(|server| !server.stats.bad_certificate)
     }
 

@@ -94,10 +94,10 @@ pub(super) fn idle(facts: &RunFacts, found: &mut Findings) {
     let chooses = has_role(facts, "balancer") || has_role(facts, "surrogate");
     let spread = headline_spread::spread(facts).filter(|_| chooses && facts.origin_gone.is_none());
     let Some(spread) = spread else { return };
-    let all: u64 = spread.servers.iter().map(|server| server.stats.requests).sum();
-    let idle = spread.servers.iter().filter(|server| server.stats.requests == 0);
+    let all: u64 = spread.asked().map(|server| server.stats.requests).sum();
+    let idle = spread.asked().filter(|server| server.stats.requests == 0);
     let idle: Vec<&str> = idle.map(|server| &*server.address).collect();
-    if !idle.is_empty() && all >= SHARE_LEAST * spread.servers.len() as u64 {
+    if !idle.is_empty() && all >= SHARE_LEAST * spread.asked().count() as u64 {
         let text = format!(
             "no request arrived at {}, and {all} at the other servers: the device does not know all servers, takes some for broken, or is never asked for them",
             idle.join(", ")

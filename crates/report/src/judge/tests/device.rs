@@ -423,3 +423,20 @@ fn short_phases_with_few_replies() {
     let long = Run { phases: [0.0, 30.0, 0.0], ..slow };
     assert_eq!(decided(&[long.client(), quick.server()]).1, "following");
 }
+
+#[test]
+fn a_server_that_nobody_asks_is_told_unless_its_certificate_is_bad() {
+    for (bad_certificate, rules) in [(false, &["(idle server)"][..]), (true, &[])] {
+        let mut client = Run::default().client();
+        client.log.header.settings.push(("device".into(), "balancer".into()));
+        let mut server = Run::default().server();
+        for record in &mut server.log.records {
+            if let Record::Interval(interval) = record {
+                let requests = interval.block.xacts.entered;
+                interval.block.servers.at_mut(0, "10.0.0.1:80").requests = requests;
+                interval.block.servers.at_mut(1, "10.0.0.2:80").bad_certificate = bad_certificate;
+            }
+        }
+        check_logs(&[client, server], VerdictOutcome::Valid, rules);
+    }
+}
