@@ -115,8 +115,7 @@ fn carry_out(assignment: Assignment, from: File, to: &mut File) -> io::Result<In
 
 /// Returns a used statistics block to its loop.
 fn give_back(interval_report: IntervalReport, ends: &[(usize, LoopEnd)]) {
-    let IntervalReport { index, mut block, .. } = interval_report;
-    block.clear();
+    let IntervalReport { index, block, .. } = interval_report;
     if let Some((_, end)) = ends.iter().find(|(of, _)| *of == index) {
         // A loop that has ended does not need the block.
         let _ = end.recycle.send(block);

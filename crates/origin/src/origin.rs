@@ -14,6 +14,7 @@ use polygraph_transport::tls::{ServerConfigs, TlsServer};
 use polygraph_wire::marks::Marks;
 use polygraph_wire::uri;
 
+use crate::names::ServerNames;
 use crate::settings::{OriginConfig, ServerProfile, ServerSpec};
 
 /// What statistics say about a server besides its counts.
@@ -31,6 +32,8 @@ pub struct Origin<L: Link> {
     pub(crate) recorder: Recorder,
     /// The fingerprint of the catalog.
     pub(crate) contents: Fingerprint,
+    /// The names of all servers of the test.
+    pub(crate) all_names: ServerNames,
     /// Random numbers for choices that depend on nothing else.
     pub(crate) rng: RefCell<Stream>,
     /// The head of the reply that is being sent.
@@ -66,6 +69,8 @@ impl<L: Link> Origin<L> {
             phase_status: Cell::default(),
             clients: RefCell::new(Groups::new(StatusRule::Highest)),
             contents: Fingerprint::of(&config.catalog),
+            // Names of servers with TLS have their ports, too.
+            all_names: ServerNames::new(&config.all_names, false),
             link,
             config,
             recorder,

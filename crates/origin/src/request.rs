@@ -184,6 +184,8 @@ pub struct RequestReader<'a> {
     pub profile: &'a ServerProfile,
     /// The names of the server.
     pub names: &'a ServerNames,
+    /// The names of all servers of the test.
+    pub all_names: &'a ServerNames,
 }
 
 impl RequestReader<'_> {
@@ -280,7 +282,7 @@ impl RequestReader<'_> {
             Some(target) if is_known && target.as_bytes() == authority => Arrival::Right,
             Some(target)
                 if self.names.find(target.as_bytes()).is_none()
-                    && names::is_listed(&self.config.all_names, target) =>
+                    && self.all_names.lists(target.as_bytes()) =>
             {
                 Arrival::OtherServer
             }
@@ -388,7 +390,8 @@ mod tests {
     fn read(text: &str) -> Result<Option<Request>, Rejection> {
         let config = classic(100.0);
         let names = ServerNames::new(&["www:80".to_owned(), "10.0.0.1:8080".to_owned()], false);
-        let reader = RequestReader { config: &config, profile: &config.profiles[0], names: &names };
+        let reader =
+            RequestReader { config: &config, profile: &config.profiles[0], names: &names, all_names: &names };
         // Nothing of an earlier request may remain.
         let mut request = Request::default();
         let earlier = "POST http://x/?y HTTP/1.1\r\nHost: x\r\nRange: bytes=1-\r\nContent-Length: 3\r\n\r\n";
@@ -478,7 +481,7 @@ mod tests {
         ) {
             let config = classic(100.0);
             let names = ServerNames::new(&["www:80".to_owned(), "*.dyn:80".to_owned()], false);
-            let reader = RequestReader { config: &config, profile: &config.profiles[0], names: &names };
+            let reader = RequestReader { config: &config, profile: &config.profiles[0], names: &names, all_names: &names };
             let mut request = Request::default();
             let _ = reader.read(&bytes, &mut request, &mut Vec::new());
             for method in ["GET", "POST", "CONNECT"] {

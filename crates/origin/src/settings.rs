@@ -39,8 +39,7 @@ pub struct OriginConfig {
     pub accept_foreign_msgs: bool,
     /// Whether replies tell robots about the worlds of other robots.
     pub share_worlds: bool,
-    /// The names, as `host:port` in lower case, by which clients know the servers of the test, in other processes, too; sorted. A host
-    /// that starts with `*.` matches all names with this suffix.
+    /// The names, as [`ServerSpec::names`], by which clients know the servers of the test, in other processes, too.
     pub all_names: Vec<String>,
 }
 

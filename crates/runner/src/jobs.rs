@@ -160,7 +160,7 @@ pub fn server_job(
         ignore_urls: tolerance.any_url,
         accept_foreign_msgs: tolerance.foreign_messages,
         share_worlds: test.field.share_worlds,
-        all_names: all_names(test),
+        all_names: test.field.servers.iter().map(|server| server.authority.clone()).collect(),
     };
     let sites = test.servers.iter().enumerate();
     let sites = sites.flat_map(|(profile, servers)| servers.sites.iter().map(move |site| (profile, site)));
@@ -189,13 +189,6 @@ pub fn server_job(
         sample_log: None,
         dump: settings.dump,
     }
-}
-
-/// The names by which robots know the servers of the test, sorted.
-fn all_names(test: &Test) -> Vec<String> {
-    let names = test.field.servers.iter().map(|server| server.authority.to_ascii_lowercase());
-    let names: BTreeSet<String> = names.collect();
-    names.into_iter().collect()
 }
 
 /// Reserves all addresses of the test's servers.

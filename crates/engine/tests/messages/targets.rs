@@ -98,7 +98,7 @@ pub fn request(data: &[u8]) {
     thread_local!(static CONFIG: OriginConfig = config());
     CONFIG.with(|config| {
         let names = ServerNames::new(&["host:80".to_owned(), "*.suffix:80".to_owned()], false);
-        let reader = RequestReader { config, profile: &config.profiles[0], names: &names };
+        let reader = RequestReader { config, profile: &config.profiles[0], names: &names, all_names: &names };
         let (mut rest, mut scratch) = (data, Vec::new());
         // Requests may be pipelined.
         loop {

@@ -161,8 +161,12 @@ impl<L: Link> Server<L> {
     /// Reads a request head from `data`. The rest, or all of it if the head is incomplete or invalid, goes to
     /// `inbox`.
     fn take(&self, data: &[u8], request: &mut Request, inbox: &mut Vec<u8>) -> Result<bool, Rejection> {
-        let reader =
-            RequestReader { config: &self.origin.config, profile: self.profile(), names: &self.names };
+        let reader = RequestReader {
+            config: &self.origin.config,
+            profile: self.profile(),
+            names: &self.names,
+            all_names: &self.origin.all_names,
+        };
         let read = reader.read(data, request, &mut self.origin.scratch.borrow_mut());
         let used = if read == Ok(true) { request.head_size } else { 0 };
         inbox.extend_from_slice(&data[used..]);
