@@ -100,12 +100,7 @@ impl DeviceFacts {
 
     /// Name and version.
     pub fn title(&self) -> String {
-        match (self.name.as_str(), self.version.as_str()) {
-            ("builtin", _) => "built-in proxy".to_owned(),
-            ("builtin-surrogate", _) => "built-in surrogate".to_owned(),
-            (name, "") => name.to_owned(),
-            (name, version) => format!("{name} {version}"),
-        }
+        title(&self.name, &self.version)
     }
 
     /// Name, role, address and configuration in one line.
@@ -170,6 +165,16 @@ pub fn of_settings(facts: &RunFacts) -> Option<String> {
     // Robots without a proxy may have a surrogate.
     let socks = of_robots("SOCKS proxy").map(|socks| format!("SOCKS proxy {socks}"));
     of_robots("proxy").map(|proxy| format!("proxy {proxy}")).or(socks)
+}
+
+/// What people call a device of this name and version.
+pub fn title(name: &str, version: &str) -> String {
+    match (name, version) {
+        ("builtin", _) => "built-in proxy".to_owned(),
+        ("builtin-surrogate", _) => "built-in surrogate".to_owned(),
+        (name, "") => name.to_owned(),
+        (name, version) => format!("{name} {version}"),
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use polygraph_device::{
 };
 use polygraph_engine::Engine;
 use polygraph_plan::Test;
-use polygraph_report::device::USAGE;
+use polygraph_report::device::{USAGE, title};
 use polygraph_sim::device::{Cache, Model};
 use polygraph_stats::{Header, HttpVersion, Record, Side};
 use serde_json::{Value, json};
@@ -107,8 +107,8 @@ impl DeviceUnderTest {
             check_versions(test, &running, spoken)?;
         }
         route_through(test, role, reachable(running.address()))?;
-        let (name, version, address) = (running.name(), running.version(), running.address());
-        notify(Notice::Note(format!("{} {name} {version} at {address}", role.word())));
+        let (title, address) = (title(running.name(), running.version()), running.address());
+        notify(Notice::Note(format!("{} {title} at {address}", role.word())));
         let usage = running.usage();
         let running = Arc::new(Mutex::new(running));
         Ok(StartedDevice {
@@ -259,7 +259,7 @@ impl StartedDevice {
         running.keep(&directory.join(DIRECTORY)).map_err(failure)?;
         write_usage(directory, &self.usage, self.cpu_before)?;
         Ok(DeviceReport {
-            name: format!("{} {}", running.name(), running.version()),
+            name: title(running.name(), running.version()),
             counts: running.counts().map_err(failure)?,
             usage: Usage {
                 cpu_seconds: usage.cpu_seconds - self.cpu_before,
