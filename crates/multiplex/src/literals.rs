@@ -32,12 +32,17 @@ const MAX_INTEGER: u64 = 1 << 24;
 pub fn get_integer(bytes: &mut &[u8], prefix: u32) -> Option<usize> {
     let (&first, rest) = bytes.split_first()?;
     let most = (1u64 << prefix) - 1;
-    match u64::from(first) & most {
-        value if value == most => get_long_integer(value, bytes),
-        value => {
+    match (u64::from(first) & most, rest) {
+        (value, _) if value < most => {
             *bytes = rest;
             Some(value as usize)
         }
+        // Most of the others fit the second byte.
+        (value, [second @ ..0x80, rest @ ..]) => {
+            *bytes = rest;
+            Some(value as usize + usize::from(*second))
+        }
+        (value, _) => get_long_integer(value, bytes),
     }
 }
 
@@ -83,6 +88,7 @@ pub struct StringLiteral<'a> {
 impl<'a> StringLiteral<'a> {
     /// Takes a string from the front of `bytes`. Its first byte has `prefix` bits for its length, and above them a bit that tells whether
     /// it is Huffman-coded.
+    #[inline]
     pub fn take(bytes: &mut &'a [u8], prefix: u32) -> Option<StringLiteral<'a>> {
         let is_coded = bytes.first()? & 1 << prefix != 0;
         let length = get_integer(bytes, prefix)?;
@@ -103,6 +109,7 @@ impl<'a> StringLiteral<'a> {
     }
 
     /// The string, which is decoded to `scratch` if necessary; `None` if its coding is broken.
+    #[inline]
     pub fn text<'b>(self, scratch: &'b mut Vec<u8>) -> Option<&'b [u8]>
     where
         'a: 'b,

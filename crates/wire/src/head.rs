@@ -102,6 +102,23 @@ pub fn text(bytes: &[u8]) -> Option<&str> {
     }
 }
 
+/// Appends the line of a field. Both must be what a field can have.
+#[inline]
+pub fn write_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    let parts = [name, b": ", value, b"\r\n"];
+    let len = parts.iter().map(|part| part.len()).sum();
+    // One look at the room for all parts, and no zeros where they will be.
+    out.reserve(len);
+    let mut room = &mut out.spare_capacity_mut()[..len];
+    for part in parts {
+        let (now, later) = room.split_at_mut(part.len());
+        now.write_copy_of_slice(part);
+        room = later;
+    }
+    // SAFETY: the parts have this length together, and were written.
+    unsafe { out.set_len(out.len() + len) };
+}
+
 /// Why bytes cannot be the head of an HTTP/1 message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeadError {

@@ -44,22 +44,109 @@ pub fn may_trail(name: &str) -> bool {
         && !["Host", "Content-Length", "TE", "Trailer"].iter().any(|field| is_named(name, field))
 }
 
+/// What the name of a field of a multiplexed message says about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameKind {
+    /// The field crosses as it is.
+    Plain,
+    /// A pseudo-header field.
+    Pseudo,
+    /// `content-length`.
+    Length,
+    /// `cookie`.
+    Cookie,
+    /// `host`.
+    Host,
+    /// `te`, which may only have the value `trailers`.
+    Te,
+    /// The field has a meaning for one HTTP/1 connection only.
+    ConnectionSpecific,
+    /// The name is not a token in lower case.
+    Bad,
+}
+
+impl NameKind {
+    /// The kind of any name.
+    #[inline]
+    pub fn of(name: &[u8]) -> NameKind {
+        match name {
+            [b':', ..] => NameKind::Pseudo,
+            _ if is_lower_case_token(name) => NameKind::of_good(name),
+            _ => NameKind::Bad,
+        }
+    }
+
+    /// The kind of a name that is a token in lower case, or begins with a colon.
+    pub const fn of_good(name: &[u8]) -> NameKind {
+        match name {
+            [b':', ..] => NameKind::Pseudo,
+            b"content-length" => NameKind::Length,
+            b"cookie" => NameKind::Cookie,
+            b"host" => NameKind::Host,
+            b"te" => NameKind::Te,
+            b"connection" | b"proxy-connection" | b"keep-alive" | b"transfer-encoding" | b"upgrade" => {
+                NameKind::ConnectionSpecific
+            }
+            _ => NameKind::Plain,
+        }
+    }
+}
+
+/// A field of a multiplexed message that has arrived, with what is known about it: names and values that come from a table need not be
+/// looked at again.
+#[derive(Clone, Copy, Debug)]
+pub struct ReceivedField<'a> {
+    /// The name.
+    pub name: &'a [u8],
+    /// The value.
+    pub value: &'a [u8],
+    /// The kind of the name.
+    pub kind: NameKind,
+    /// Whether [`check_value`] is known to accept the value.
+    pub is_checked: bool,
+}
+
+impl<'a> ReceivedField<'a> {
+    /// A field of which nothing is known.
+    #[inline]
+    pub fn new(name: &'a [u8], value: &'a [u8]) -> ReceivedField<'a> {
+        ReceivedField { name, value, kind: NameKind::of(name), is_checked: false }
+    }
+
+    /// Whether it crosses as it is, and passes [`ReceivedField::check`]: nearly all fields do.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.kind == NameKind::Plain && (self.is_checked || check_value(self.value).is_ok())
+    }
+
+    /// As [`check`].
+    ///
+    /// # Errors
+    /// As [`check`].
+    pub fn check(&self) -> Result<(), MessageError> {
+        if matches!(self.kind, NameKind::Pseudo | NameKind::Bad) {
+            return Err(MessageError::FieldName);
+        }
+        if !self.is_checked {
+            check_value(self.value)?;
+        }
+        match self.kind {
+            NameKind::ConnectionSpecific => Err(MessageError::ConnectionField),
+            NameKind::Te if !self.value.eq_ignore_ascii_case(b"trailers") => {
+                Err(MessageError::ConnectionField)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Checks a field of a multiplexed message.
 ///
 /// # Errors
 /// If the name is not a lower-case token, if the value has characters that could end a line of an HTTP/1 message, or if the
 /// field is connection-specific.
 pub fn check(name: &[u8], value: &[u8]) -> Result<(), MessageError> {
-    if !is_lower_case_token(name) {
-        return Err(MessageError::FieldName);
-    }
-    check_value(value)?;
-    let is_specific = match name.len() {
-        2 => name == b"te" && !value.eq_ignore_ascii_case(b"trailers"),
-        7 | 10 | 16 | 17 => CONNECTION_FIELDS.iter().any(|field| name == field.as_bytes()),
-        _ => false,
-    };
-    if is_specific { Err(MessageError::ConnectionField) } else { Ok(()) }
+    ReceivedField::new(name, value).check()
 }
 
 /// Whether a name is a token without capital letters.
@@ -76,10 +163,17 @@ fn is_lower_case_token(name: &[u8]) -> bool {
 /// If it contains control characters or has white space at an end.
 #[inline]
 pub fn check_value(value: &[u8]) -> Result<(), MessageError> {
-    // Only a closer look tells tabs from other control characters.
-    let is_good = is_value(value) || value.iter().all(|byte| *byte == b'\t' || !byte.is_ascii_control());
-    let is_blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
-    match !is_good || is_blank(value.first()) || is_blank(value.last()) {
+    // Nearly all values have no tabs either.
+    if is_value(value) && !matches!(value, [b' ', ..] | [.., b' ']) {
+        return Ok(());
+    }
+    check_odd_value(value)
+}
+
+#[cold]
+fn check_odd_value(value: &[u8]) -> Result<(), MessageError> {
+    let is_good = value.iter().all(|byte| *byte == b'\t' || !byte.is_ascii_control());
+    match !is_good || matches!(value, [b' ' | b'\t', ..] | [.., b' ' | b'\t']) {
         true => Err(MessageError::FieldValue),
         false => Ok(()),
     }

@@ -1,11 +1,10 @@
 //! Heads of HTTP/1 messages that are written while the fields of a section are decoded, one by one, so that no field is kept.
 
-use polygraph_wire::head::{HeadIndex, is_target};
+use polygraph_wire::head::{HeadIndex, is_target, write_field};
 
-use super::fields::{check, check_value, is_token};
+use super::fields::{NameKind, ReceivedField, check_value, is_token};
 use super::incoming::{
-    Content, FieldLines, IncomingMessage, TargetForm, drops_length, is_interim, write_field,
-    write_status_line,
+    Content, FieldLines, IncomingMessage, TargetForm, drops_length, is_interim, write_status_line,
 };
 use super::{MessageError, ReplyTo};
 
@@ -54,29 +53,40 @@ impl<'a> RequestHeadWriter<'a> {
     /// Takes the next field, and appends what it is in the head to `out`.
     #[inline]
     pub fn field(&mut self, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+        self.received(&ReceivedField::new(name, value), out);
+    }
+
+    /// As [`RequestHeadWriter::field`].
+    #[inline]
+    pub fn received(&mut self, field: &ReceivedField<'_>, out: &mut Vec<u8>) {
         if self.failure.is_none() {
-            self.failure = self.put(name, value, out).err();
+            self.failure = self.put(field, out).err();
         }
     }
 
-    fn put(&mut self, name: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<(), MessageError> {
-        if name.first() == Some(&b':') {
-            let place = PSEUDO.iter().position(|known| known.as_bytes() == name);
+    fn put(&mut self, field: &ReceivedField<'_>, out: &mut Vec<u8>) -> Result<(), MessageError> {
+        if field.kind == NameKind::Pseudo {
+            let place = PSEUDO.iter().position(|known| known.as_bytes() == field.name);
             let place = place.ok_or(MessageError::Pseudo("of an unknown name"))?;
             if self.lines.is_some() || self.pseudo[place].is_some() {
                 return Err(MessageError::Pseudo(PSEUDO[place]));
             }
             let start = self.text.len();
-            self.text.extend_from_slice(value);
+            self.text.extend_from_slice(field.value);
             self.pseudo[place] = Some((start, self.text.len()));
             return Ok(());
         }
         self.begin(out)?;
-        if name == b"host" {
-            check(name, value)?;
-            return self.host(value, out);
+        if field.kind == NameKind::Host {
+            field.check()?;
+            return self.host(field.value, out);
         }
-        self.lines.as_mut().map_or(Ok(()), |lines| lines.fields.put(name, value, out))
+        if let Some(lines) = &mut self.lines
+            && (field.is_plain() || lines.fields.take(field)?)
+        {
+            write_field(field.name, field.value, out);
+        }
+        Ok(())
     }
 
     fn start(&self) -> RequestStart<'_> {
@@ -175,21 +185,41 @@ impl<'a> ReplyHeadWriter<'a> {
     /// Takes the next field, and appends what it is in the head to `out`.
     #[inline]
     pub fn field(&mut self, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
-        if self.failure.is_none() {
-            self.failure = self.put(name, value, out).err();
+        self.received(&ReceivedField::new(name, value), out);
+    }
+
+    /// As [`ReplyHeadWriter::field`].
+    #[inline]
+    pub fn received(&mut self, field: &ReceivedField<'_>, out: &mut Vec<u8>) {
+        if self.failure.is_none() && self.status.is_some() && field.is_plain() {
+            self.write(field, out);
+        } else if self.failure.is_none() {
+            self.failure = self.put(field, out).err();
         }
     }
 
-    fn put(&mut self, name: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<(), MessageError> {
-        if name.first() != Some(&b':') && self.status.is_some() {
-            let at = out.len();
-            self.fields.put(name, value, out)?;
-            if let Some(index) = self.index.as_mut().filter(|_| out.len() > at) {
-                index.add(at, name.len(), value.len());
-            }
-            return Ok(());
+    #[inline]
+    fn write(&mut self, field: &ReceivedField<'_>, out: &mut Vec<u8>) {
+        if let Some(index) = &mut self.index {
+            index.add(out.len(), field.name.len(), field.value.len());
         }
-        let status = match (name, value) {
+        write_field(field.name, field.value, out);
+    }
+
+    #[inline(never)]
+    fn put(&mut self, field: &ReceivedField<'_>, out: &mut Vec<u8>) -> Result<(), MessageError> {
+        if field.kind == NameKind::Pseudo || self.status.is_none() {
+            return self.begin(field, out);
+        }
+        if self.fields.take(field)? {
+            self.write(field, out);
+        }
+        Ok(())
+    }
+
+    /// Writes the status line.
+    fn begin(&mut self, field: &ReceivedField<'_>, out: &mut Vec<u8>) -> Result<(), MessageError> {
+        let status = match (field.name, field.value) {
             (b":status", [a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9']) if self.status.is_none() => {
                 [a, b, c].iter().fold(0, |number, digit| number * 10 + u16::from(**digit - b'0'))
             }

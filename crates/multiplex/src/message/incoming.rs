@@ -3,8 +3,9 @@
 use std::io::Write as _;
 
 use polygraph_wire::body::parse_decimal;
+use polygraph_wire::head::write_field;
 
-use super::fields::{check, may_trail};
+use super::fields::{NameKind, ReceivedField, check, may_trail};
 use super::{MessageError, ReplyTo};
 
 /// The form of a request target (RFC 9112, section 3.2).
@@ -169,15 +170,7 @@ pub(super) fn write_status_line(status: u16, out: &mut Vec<u8>) {
     out.extend_from_slice(b" \r\n");
 }
 
-#[inline]
-pub(super) fn write_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(name);
-    out.extend_from_slice(b": ");
-    out.extend_from_slice(value);
-    out.extend_from_slice(b"\r\n");
-}
-
-/// Writes the lines of fields, one by one.
+/// The fields of a head that are more than lines.
 #[derive(Debug, Default)]
 pub(super) struct FieldLines {
     length: Option<u64>,
@@ -192,35 +185,34 @@ impl FieldLines {
         FieldLines { drops_length, ..FieldLines::default() }
     }
 
-    #[inline]
-    pub(super) fn put(&mut self, name: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<(), MessageError> {
-        check(name, value)?;
-        match name {
-            b"content-length" => {
+    /// Takes a field. Returns whether its line follows now.
+    pub(super) fn take(&mut self, field: &ReceivedField<'_>) -> Result<bool, MessageError> {
+        field.check()?;
+        match field.kind {
+            NameKind::Length => {
                 if self.drops_length {
-                    return Ok(());
+                    return Ok(false);
                 }
-                let length = parse_decimal(value).ok_or(MessageError::Length)?;
+                let length = parse_decimal(field.value).ok_or(MessageError::Length)?;
                 match self.length {
-                    Some(known) if known == length => return Ok(()),
+                    Some(known) if known == length => return Ok(false),
                     Some(_) => return Err(MessageError::Length),
                     None => self.length = Some(length),
                 }
             }
-            b"cookie" => {
+            NameKind::Cookie => {
                 match &mut self.cookies {
                     Some(cookies) => {
                         cookies.extend_from_slice(b"; ");
-                        cookies.extend_from_slice(value);
+                        cookies.extend_from_slice(field.value);
                     }
-                    none => *none = Some(value.to_vec()),
+                    none => *none = Some(field.value.to_vec()),
                 }
-                return Ok(());
+                return Ok(false);
             }
             _ => {}
         }
-        write_field(name, value, out);
-        Ok(())
+        Ok(true)
     }
 
     /// Writes what is left, and returns the length of the content.

@@ -10,6 +10,7 @@ use polygraph_multiplex::http2::frames::{
 };
 use polygraph_multiplex::http2::hpack::{Decoder, Encoder};
 use polygraph_multiplex::http2::reader::{FrameReader, Piece};
+use polygraph_multiplex::message::fields;
 use polygraph_multiplex::message::incoming::TargetForm;
 use polygraph_multiplex::message::outgoing::OutgoingMessage;
 use polygraph_testing::mutation::{Mutator, Random};
@@ -164,26 +165,28 @@ fn as_blocks(data: &[u8], size: usize) -> bool {
     let (mut decoder, mut encoder, mut second) = (Decoder::new(200), Encoder::default(), Decoder::default());
     let mut any = false;
     for block in data.chunks(size) {
-        let (mut fields, mut sum) = (Vec::new(), 0);
-        let decoded = decoder.decode(block, LIMIT, |name, value| {
-            sum += name.len() + value.len() + 32;
-            fields.push((name.to_vec(), value.to_vec()));
+        let (mut taken, mut sum) = (Vec::<(Vec<u8>, Vec<u8>)>::new(), 0);
+        let decoded = decoder.decode(block, LIMIT, |field| {
+            assert_eq!(field.check(), fields::check(field.name, field.value), "known from a table or not");
+            sum += field.name.len() + field.value.len() + 32;
+            taken.push((field.name.to_vec(), field.value.to_vec()));
         });
         assert!(sum <= LIMIT);
         if decoded.is_err() {
             break;
         }
-        any |= !fields.is_empty();
+        any |= !taken.is_empty();
         // What is encoded has names of letters, in lower case.
-        fields.retain(|(name, _)| name.iter().all(u8::is_ascii_lowercase));
+        taken.retain(|(name, _)| name.iter().all(u8::is_ascii_lowercase));
         let mut again = Vec::new();
         encoder.begin(&mut again);
-        for (name, value) in &fields {
+        for (name, value) in &taken {
             encoder.field(std::str::from_utf8(name).unwrap(), value, &mut again);
         }
-        let mut expected = fields.iter();
-        let fits = second.decode(&again, usize::MAX, |name, value| {
-            assert_eq!(expected.next().map(|(name, value)| (&name[..], &value[..])), Some((name, value)));
+        let mut expected = taken.iter();
+        let fits = second.decode(&again, usize::MAX, |field| {
+            let next = expected.next().map(|(name, value)| (&name[..], &value[..]));
+            assert_eq!(next, Some((field.name, field.value)));
         });
         assert_eq!((fits, expected.next()), (Ok(true), None));
         encoder.resize(block.iter().map(|byte| usize::from(*byte)).sum());

@@ -50,7 +50,7 @@ impl Connection {
     }
 
     fn take(&mut self, reader: &mut FrameReader, mut bytes: &[u8]) -> Result<(), Http2Error> {
-        while self.end.is_none() {
+        while self.end.is_none() && !bytes.is_empty() {
             let (used, piece) = reader.next(bytes)?;
             match piece {
                 Some(Piece::Data(part)) => self.take_data(&part)?,
@@ -192,7 +192,7 @@ impl Connection {
     }
 
     fn skip_block(&mut self, block: &[u8]) -> Result<(), Http2Error> {
-        self.decoder.decode(block, 0, |_, _| ())?;
+        self.decoder.decode(block, 0, |_| ())?;
         Ok(())
     }
 
@@ -207,8 +207,7 @@ impl Connection {
         let place = self.streams.open(id, self.peer.window, self.settings.window, Arrival::End);
         let stream = &mut self.streams[place];
         let mut head = RequestHeadWriter::new(form, &mut self.text);
-        let fits =
-            self.decoder.decode(block, SECTION, |name, value| head.field(name, value, &mut stream.inbox))?;
+        let fits = self.decoder.decode(block, SECTION, |field| head.received(field, &mut stream.inbox))?;
         if !fits {
             self.malformed += 1;
             self.refuse_size(place, ends_stream);
@@ -258,8 +257,7 @@ impl Connection {
         let start = stream.inbox.len();
         let index = (start == 0).then_some(&mut stream.index);
         let mut head = ReplyHeadWriter::new(to, index);
-        let fits =
-            self.decoder.decode(block, SECTION, |name, value| head.field(name, value, &mut stream.inbox))?;
+        let fits = self.decoder.decode(block, SECTION, |field| head.received(field, &mut stream.inbox))?;
         // Interim replies may come faster than they are read.
         if !fits || start > SECTION {
             stream.inbox.truncate(start);
@@ -288,7 +286,7 @@ impl Connection {
         let mut fields: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
         let fits = self
             .decoder
-            .decode(block, SECTION, |name, value| fields.push((name.to_vec(), value.to_vec())))?;
+            .decode(block, SECTION, |field| fields.push((field.name.to_vec(), field.value.to_vec())))?;
         let (code, text) = match () {
             () if self.streams[place].received_end => {
                 (codes::STREAM_CLOSED, "HEADERS behind the end of the stream")

@@ -4,6 +4,7 @@ use super::TABLE_SIZE;
 use super::static_table::ENTRIES;
 use super::table::{DynamicTable, OVERHEAD};
 use crate::literals::{StringLiteral, get_integer};
+use crate::message::fields::{NameKind, ReceivedField, check_value};
 
 /// Why a header block cannot be decoded. The connection must then end, because the tables of both sides may differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,10 +32,27 @@ impl HpackError {
     }
 }
 
+/// What is known about an entry of the dynamic table.
+#[derive(Clone, Copy, Debug)]
+struct Note {
+    kind: NameKind,
+    is_checked: bool,
+}
+
+/// The kinds of the names in the static table.
+static KINDS: [NameKind; ENTRIES.len()] = {
+    let (mut kinds, mut at) = ([NameKind::Plain; ENTRIES.len()], 0);
+    while at < kinds.len() {
+        kinds[at] = NameKind::of_good(ENTRIES[at].0.as_bytes());
+        at += 1;
+    }
+    kinds
+};
+
 /// The decoder of a connection.
 #[derive(Debug)]
 pub struct Decoder {
-    table: DynamicTable,
+    table: DynamicTable<Note>,
     /// The largest table that the peer may use.
     most: usize,
     /// For Huffman-coded strings.
@@ -63,7 +81,7 @@ impl Decoder {
         &mut self,
         mut block: &[u8],
         limit: usize,
-        mut each: impl FnMut(&[u8], &[u8]),
+        mut each: impl FnMut(&ReceivedField<'_>),
     ) -> Result<bool, HpackError> {
         let (mut left, mut may_resize) = (Some(limit), true);
         while let Some(&first) = block.first() {
@@ -83,38 +101,29 @@ impl Decoder {
                 _ => (4, true),
             };
             let index = get_integer(&mut block, prefix).ok_or(HpackError::Cut)?;
-            let literal_name = match index {
-                0 if has_value => Some(StringLiteral::take(&mut block, 7).ok_or(HpackError::Cut)?),
-                _ => None,
+            let (mut literal_name, mut literal_value) = (&[][..], &[][..]);
+            let mut field = match index {
+                0 if has_value => {
+                    literal_name = string(&mut block, &mut self.name)?;
+                    ReceivedField::new(literal_name, &[])
+                }
+                _ => entry(&self.table, index).ok_or(HpackError::Index)?,
             };
-            let literal_value = match has_value {
-                true => Some(StringLiteral::take(&mut block, 7).ok_or(HpackError::Cut)?),
-                false => None,
-            };
-            let literal_value = match literal_value {
-                Some(value) => Some(value.text(&mut self.value).ok_or(HpackError::Coding)?),
-                None => None,
-            };
-            let literal_name = match literal_name {
-                Some(name) => Some(name.text(&mut self.name).ok_or(HpackError::Coding)?),
-                None => None,
-            };
-            let (name, known_value) = match literal_name {
-                Some(name) => (name, &[][..]),
-                None => entry(&self.table, index).ok_or(HpackError::Index)?,
-            };
-            let value = literal_value.unwrap_or(known_value);
-            left = left.and_then(|left| left.checked_sub(name.len() + value.len() + OVERHEAD));
-            if left.is_some() {
-                each(name, value);
+            if has_value {
+                literal_value = string(&mut block, &mut self.value)?;
+                field.value = literal_value;
+                field.is_checked = prefix == 6 && check_value(literal_value).is_ok();
             }
-            if prefix == 6
-                && let Some(value) = literal_value
-            {
-                match (literal_name, index.checked_sub(ENTRIES.len() + 1)) {
-                    (Some(name), _) => self.table.insert(name, value),
-                    (None, Some(number)) => self.table.insert_named_like(number, value),
-                    (None, None) => self.table.insert(ENTRIES[index - 1].0.as_bytes(), value),
+            left = left.and_then(|left| left.checked_sub(field.name.len() + field.value.len() + OVERHEAD));
+            if left.is_some() {
+                each(&field);
+            }
+            if prefix == 6 {
+                let note = Note { kind: field.kind, is_checked: field.is_checked };
+                match (index, index.checked_sub(ENTRIES.len() + 1)) {
+                    (0, _) => self.table.insert(literal_name, literal_value, note),
+                    (_, Some(number)) => self.table.insert_named_like(number, literal_value, note),
+                    (_, None) => self.table.insert(ENTRIES[index - 1].0.as_bytes(), literal_value, note),
                 }
             }
         }
@@ -122,14 +131,23 @@ impl Decoder {
     }
 }
 
+/// Takes a string from the front of `block`, which is decoded to `scratch` if necessary.
+#[inline]
+fn string<'a: 'b, 'b>(block: &mut &'a [u8], scratch: &'b mut Vec<u8>) -> Result<&'b [u8], HpackError> {
+    let string = StringLiteral::take(block, 7).ok_or(HpackError::Cut)?;
+    string.text(scratch).ok_or(HpackError::Coding)
+}
+
 /// The entry of either table with this index, from 1.
 #[inline]
-fn entry(table: &DynamicTable, index: usize) -> Option<(&[u8], &[u8])> {
+fn entry(table: &DynamicTable<Note>, index: usize) -> Option<ReceivedField<'_>> {
     let place = index.checked_sub(1)?;
-    match ENTRIES.get(place) {
-        Some((name, value)) => Some((name.as_bytes(), value.as_bytes())),
-        None => table.get(place - ENTRIES.len()),
+    if let Some((name, value)) = ENTRIES.get(place) {
+        let (name, value) = (name.as_bytes(), value.as_bytes());
+        return Some(ReceivedField { name, value, kind: KINDS[place], is_checked: true });
     }
+    let (name, value, Note { kind, is_checked }) = table.get(place - ENTRIES.len())?;
+    Some(ReceivedField { name, value, kind, is_checked })
 }
 
 #[cfg(test)]

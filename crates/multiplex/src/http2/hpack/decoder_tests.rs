@@ -1,6 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::literals::{put_integer, put_string};
+use crate::message::fields::check as check_field;
 
 /// Bytes as the standard writes them.
 fn bytes(hex: &str) -> Vec<u8> {
@@ -11,8 +13,11 @@ fn bytes(hex: &str) -> Vec<u8> {
 
 fn decoded(decoder: &mut Decoder, block: &[u8]) -> Result<String, HpackError> {
     let mut lines = String::new();
-    let fits = decoder.decode(block, 1000, |name, value| {
-        lines += &format!("{}: {}\n", String::from_utf8_lossy(name), String::from_utf8_lossy(value));
+    let fits = decoder.decode(block, 1000, |field| {
+        let [name, value] = [field.name, field.value].map(String::from_utf8_lossy);
+        lines += &format!("{name}: {value}\n");
+        // What a table knows about a field is what a look at it would find.
+        assert_eq!(field.check(), check_field(field.name, field.value), "{name}: {value}");
     })?;
     assert!(fits);
     Ok(lines)
@@ -157,9 +162,9 @@ fn the_table_may_be_resized_at_the_start_of_a_block() {
 fn a_section_that_is_too_large_is_decoded_without_being_passed_on() {
     let (mut decoder, mut count) = (Decoder::default(), 0);
     let block = b"\x40\x01a\x01b\x40\x01c\x01d\x40\x01e\x01f";
-    assert_eq!(decoder.decode(block, 70, |_, _| count += 1), Ok(false));
+    assert_eq!(decoder.decode(block, 70, |_| count += 1), Ok(false));
     assert_eq!((count, decoder.table.len()), (2, 3));
-    assert_eq!(decoder.decode(b"\xbe", 34, |_, _| count += 1), Ok(true));
+    assert_eq!(decoder.decode(b"\xbe", 34, |_| count += 1), Ok(true));
 }
 
 proptest! {
@@ -168,8 +173,37 @@ proptest! {
         let mut decoder = Decoder::new(200);
         for block in blocks {
             let mut size = 0;
-            let _ = decoder.decode(&block, 500, |name, value| size += name.len() + value.len() + OVERHEAD);
+            let _ = decoder.decode(&block, 500, |field| size += field.name.len() + field.value.len() + OVERHEAD);
             prop_assert!(size <= 500 && decoder.table.size() <= 200);
         }
+    }
+    /// Whatever is in a table when a field is named by its index.
+    #[test]
+    fn what_a_table_knows_is_what_a_look_would_find(
+        fields in prop::collection::vec(("[a-c:C ]{0,2}|te|cookie|host|upgrade|content-length", "[ -~\\x00\t]{0,3}|trailers"), 1..9),
+        other in "[ -~]{0,3}",
+    ) {
+        let mut decoder = Decoder::default();
+        for (name, value) in &fields {
+            let mut block = vec![0x40];
+            put_string(name.as_bytes(), 7, 0, &mut block);
+            put_string(value.as_bytes(), 7, 0, &mut block);
+            // The field of the table, its name with another value, and the latter from the table.
+            block.extend(b"\xbe\x7e");
+            put_string(other.as_bytes(), 7, 0, &mut block);
+            block.push(0xbe);
+            let line = |value: &str| format!("{name}: {value}\n");
+            prop_assert_eq!(decoded(&mut decoder, &block), Ok([line(value).repeat(2), line(&other).repeat(2)].concat()));
+        }
+    }
+
+    #[test]
+    fn names_of_the_static_table_are_known(index in 1usize..=ENTRIES.len(), value in "[ -~\\x00]{0,3}|trailers") {
+        let mut block = Vec::new();
+        put_integer(index, 7, 0x80, &mut block);
+        put_integer(index, 4, 0, &mut block);
+        put_string(value.as_bytes(), 7, 0, &mut block);
+        let (name, known) = ENTRIES[index - 1];
+        prop_assert_eq!(decoded(&mut Decoder::default(), &block), Ok(format!("{name}: {known}\n{name}: {value}\n")));
     }
 }

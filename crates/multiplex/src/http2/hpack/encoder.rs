@@ -1,5 +1,7 @@
 //! Fields to header blocks.
 
+use polygraph_wire::head::is_same_name;
+
 use super::TABLE_SIZE;
 use super::names::{self, Name};
 use super::static_table::{ENTRIES, number};
@@ -12,7 +14,8 @@ const LARGEST: usize = 4;
 /// The encoder of a connection. A block begins with [`Encoder::begin`], then come its fields.
 #[derive(Debug)]
 pub struct Encoder {
-    table: DynamicTable,
+    /// The note of an entry is the number of its name in the static table, 0 if there is none.
+    table: DynamicTable<usize>,
     /// The least size of the table since the last block, which the peer must be told, and whether it must be told at all.
     least: Option<usize>,
 }
@@ -125,24 +128,26 @@ impl Encoder {
             }
             return put_string(value, 7, 0, out);
         }
-        match (self.table.find(name.as_bytes(), value), number) {
+        let is_named =
+            |note, known: &[u8]| note == number && (number != 0 || is_same_name(known, name.as_bytes()));
+        match (self.table.find(value, is_named), number) {
             (Found::Field(at), _) => put_integer(ENTRIES.len() + 1 + at, 7, 0x80, out),
             (Found::Name(at), 0) => {
                 put_integer(ENTRIES.len() + 1 + at, 6, 0x40, out);
                 put_string(value, 7, 0, out);
-                self.table.insert_named_like(at, value);
+                self.table.insert_named_like(at, value, 0);
             }
             (_, 0) => {
                 out.push(0x40);
                 put_lower_case(name, 7, 0, out);
                 // The table, too, has names in lower case.
-                self.table.insert(&out[out.len() - name.len()..], value);
+                self.table.insert(&out[out.len() - name.len()..], value, 0);
                 put_string(value, 7, 0, out);
             }
             (_, number) => {
                 put_integer(number, 6, 0x40, out);
                 put_string(value, 7, 0, out);
-                self.table.insert(ENTRIES[number - 1].0.as_bytes(), value);
+                self.table.insert(ENTRIES[number - 1].0.as_bytes(), value, number);
             }
         }
     }

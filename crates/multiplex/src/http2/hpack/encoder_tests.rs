@@ -22,7 +22,7 @@ fn block(encoder: &mut Encoder, fields: &[(&str, &str)]) -> Vec<u8> {
 fn decoded(decoder: &mut Decoder, block: &[u8]) -> Vec<(String, String)> {
     let (mut fields, text) = (Vec::new(), |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned());
     assert_eq!(
-        decoder.decode(block, 1 << 20, |name, value| fields.push((text(name), text(value)))),
+        decoder.decode(block, 1 << 20, |field| fields.push((text(field.name), text(field.value)))),
         Ok(true)
     );
     fields
