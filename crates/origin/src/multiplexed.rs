@@ -66,7 +66,8 @@ impl<L: Link> Server<L> {
         let link = self.link().clone();
         let accept = |stream| {
             let conn = Channel::Stream(Box::new(stream));
-            link.spawn(Rc::clone(&self).serve_stream(conn, place, Rc::clone(&states)));
+            // What is spawned is moved several times, and this is large, so it is boxed.
+            link.spawn(Box::pin(Rc::clone(&self).serve_stream(conn, place, Rc::clone(&states))));
         };
         let end = polygraph_multiplex::serve(&link, conn, received, &policy, accept).await;
         self.end_streams(&end, &states, HttpVersion::Http2)
@@ -130,7 +131,8 @@ impl<L: Link> Server<L> {
                 &link,
                 &policy,
                 |stream| {
-                    link.spawn(Rc::clone(&self).serve_stream(stream.into(), place, Rc::clone(&states)));
+                    let stream = Rc::clone(&self).serve_stream(stream.into(), place, Rc::clone(&states));
+                    link.spawn(Box::pin(stream));
                 },
                 |facts| self.recorder().with(|block| facts.count(&mut block.tls, opened)),
             )
