@@ -264,7 +264,7 @@ impl<L: Link> RobotGroup<L> {
                     self.pool.retire(&connection);
                     record::unprocessed(cx, failure);
                 }
-                self.pool.close(cx, *connection, false);
+                self.pool.close(cx, connection, false);
                 record::retry(cx);
                 continue;
             }
@@ -287,14 +287,14 @@ impl<L: Link> RobotGroup<L> {
                     let asked_again =
                         connection.auth.is_some() && matches!(completed.reply.status, 401 | 407);
                     match completed.exchange.aborted {
-                        true => self.pool.close(cx, *connection, false),
+                        true => self.pool.close(cx, connection, false),
                         false if keep_alive && asked_again => *held = Some(connection),
                         false => self.pool.release(cx, connection, keep_alive, completed.ended),
                     }
                     Ok(completed)
                 }
                 Some(Err(failure)) => {
-                    self.pool.close(cx, *connection, false);
+                    self.pool.close(cx, connection, false);
                     self.note_failure(robot, hop, &failure);
                     Err(failure.into())
                 }
@@ -373,7 +373,7 @@ impl<L: Link> RobotGroup<L> {
             true => self.pool.release(cx, connection, true, cx.now()),
             false => {
                 let good = results.iter().all(|result| matches!(result, Some(Ok(_))));
-                self.pool.close(cx, *connection, good);
+                self.pool.close(cx, connection, good);
             }
         }
         for (request, result) in requests.iter().zip(&results).skip(usize::from(raced)) {

@@ -288,7 +288,10 @@ impl Connection {
     }
 
     fn wake_openers(&mut self) {
-        self.openers.drain(..).for_each(Waker::wake);
+        // Every exchange comes here several times, nearly always for nothing.
+        if !self.openers.is_empty() {
+            self.openers.drain(..).for_each(Waker::wake);
+        }
     }
 
     /// Wakes everybody.

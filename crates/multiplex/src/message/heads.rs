@@ -66,8 +66,13 @@ impl<'a> RequestHeadWriter<'a> {
 
     fn put(&mut self, field: &ReceivedField<'_>, out: &mut Vec<u8>) -> Result<(), MessageError> {
         if field.kind == NameKind::Pseudo {
-            let place = PSEUDO.iter().position(|known| known.as_bytes() == field.name);
-            let place = place.ok_or(MessageError::Pseudo("of an unknown name"))?;
+            let place = match field.name {
+                b":method" => 0,
+                b":scheme" => 1,
+                b":authority" => 2,
+                b":path" => 3,
+                _ => return Err(MessageError::Pseudo("of an unknown name")),
+            };
             if self.lines.is_some() || self.pseudo[place].is_some() {
                 return Err(MessageError::Pseudo(PSEUDO[place]));
             }
@@ -219,18 +224,19 @@ impl<'a> ReplyHeadWriter<'a> {
 
     /// Writes the status line.
     fn begin(&mut self, field: &ReceivedField<'_>, out: &mut Vec<u8>) -> Result<(), MessageError> {
-        let status = match (field.name, field.value) {
-            (b":status", [a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9']) if self.status.is_none() => {
-                [a, b, c].iter().fold(0, |number, digit| number * 10 + u16::from(**digit - b'0'))
+        let digits = match (field.name, field.value.as_array()) {
+            (b":status", Some(digits @ [b'1'..=b'9', b'0'..=b'9', b'0'..=b'9'])) if self.status.is_none() => {
+                digits
             }
             _ => return Err(MessageError::Pseudo(":status")),
         };
+        let status = digits.iter().fold(0, |number, digit| number * 10 + u16::from(digit - b'0'));
         if status < 200 && !is_interim(status) {
             return Err(MessageError::Pseudo(":status"));
         }
         self.status = Some(status);
         self.fields = FieldLines::new(status < 200 || drops_length(status, self.to));
-        write_status_line(status, out);
+        write_status_line(digits, out);
         Ok(())
     }
 

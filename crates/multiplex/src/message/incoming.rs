@@ -162,12 +162,13 @@ pub(super) fn is_interim(status: u16) -> bool {
     (100..200).contains(&status) && status != 101
 }
 
-/// Writes the status line for a status of three digits.
-pub(super) fn write_status_line(status: u16, out: &mut Vec<u8>) {
+/// Writes the status line for a status, which has three digits.
+pub(super) fn write_status_line(status: &[u8; 3], out: &mut Vec<u8>) {
+    let [a, b, c] = *status;
     // Multiplexed protocols have no reason phrases.
-    out.extend_from_slice(b"HTTP/1.1 ");
-    out.extend_from_slice(&[status / 100, status / 10 % 10, status % 10].map(|digit| b'0' + digit as u8));
-    out.extend_from_slice(b" \r\n");
+    out.extend_from_slice(&[
+        b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'1', b' ', a, b, c, b' ', b'\r', b'\n',
+    ]);
 }
 
 /// The fields of a head that are more than lines.

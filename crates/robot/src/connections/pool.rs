@@ -469,7 +469,7 @@ impl<C: Conn> ConnectionPool<C> {
         now: Nanos,
     ) {
         if connection.multiplexed.is_some() {
-            return self.end_stream(cx, *connection, true);
+            return self.end_stream(cx, connection, true);
         }
         if keep_alive && connection.uses < connection.use_limit && !self.is_session_idle(cx) {
             connection.idle_since = now;
@@ -478,7 +478,7 @@ impl<C: Conn> ConnectionPool<C> {
             self.of(cx.robot).idle.push(connection);
             self.wake_waiter(cx.robot);
         } else {
-            self.close(cx, *connection, true);
+            self.close(cx, connection, true);
         }
     }
 
@@ -486,7 +486,7 @@ impl<C: Conn> ConnectionPool<C> {
     pub fn close<L: Link<Conn = C>>(
         &self,
         cx: RobotContext<'_, L>,
-        connection: PooledConnection<C>,
+        connection: Box<PooledConnection<C>>,
         good: bool,
     ) {
         if connection.multiplexed.is_some() {
@@ -603,7 +603,7 @@ impl<C: Conn> ConnectionPool<C> {
     fn end_stream<L: Link<Conn = C>>(
         &self,
         cx: RobotContext<'_, L>,
-        mut stream: PooledConnection<C>,
+        mut stream: Box<PooledConnection<C>>,
         good: bool,
     ) {
         let now = cx.now();
