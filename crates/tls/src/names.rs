@@ -44,16 +44,16 @@ const fn entry(code: u16, name: &'static str, openssl: &'static str) -> Entry {
     Entry { code, name, openssl }
 }
 
-/// Supported cipher suites, in the order in which clients prefer them.
+/// Supported cipher suites, in the order in which clients prefer them: that of browsers, which need no longer keys than those of AES-128.
 const CIPHERS: &[Entry] = &[
-    entry(0x1302, "TLS_AES_256_GCM_SHA384", "TLS13_AES_256_GCM_SHA384"),
     entry(0x1301, "TLS_AES_128_GCM_SHA256", "TLS13_AES_128_GCM_SHA256"),
+    entry(0x1302, "TLS_AES_256_GCM_SHA384", "TLS13_AES_256_GCM_SHA384"),
     entry(0x1303, "TLS_CHACHA20_POLY1305_SHA256", "TLS13_CHACHA20_POLY1305_SHA256"),
-    entry(0xc02c, "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "ECDHE-ECDSA-AES256-GCM-SHA384"),
     entry(0xc02b, "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "ECDHE-ECDSA-AES128-GCM-SHA256"),
+    entry(0xc02c, "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "ECDHE-ECDSA-AES256-GCM-SHA384"),
     entry(0xcca9, "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256", "ECDHE-ECDSA-CHACHA20-POLY1305"),
-    entry(0xc030, "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "ECDHE-RSA-AES256-GCM-SHA384"),
     entry(0xc02f, "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "ECDHE-RSA-AES128-GCM-SHA256"),
+    entry(0xc030, "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "ECDHE-RSA-AES256-GCM-SHA384"),
     entry(0xcca8, "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", "ECDHE-RSA-CHACHA20-POLY1305"),
 ];
 
@@ -88,6 +88,12 @@ fn names(table: &[Entry]) -> String {
 /// The name of a cipher suite; `None` if it is not supported.
 pub fn cipher_name(code: u16) -> Option<&'static str> {
     name_of(CIPHERS, code)
+}
+
+/// The place of a cipher suite in the order in which clients prefer them.
+#[cfg(feature = "rustls")]
+pub(crate) fn cipher_rank(code: u16) -> usize {
+    CIPHERS.iter().position(|entry| entry.code == code).unwrap_or(CIPHERS.len())
 }
 
 /// Whether a cipher suite is one of TLS 1.3, which are none of earlier versions (RFC 8446, appendix B.4).

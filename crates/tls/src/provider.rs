@@ -8,7 +8,7 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::version::{TLS12, TLS13};
 
 use crate::failure::{FailureKind, TlsFailure};
-use crate::names::Version;
+use crate::names::{Version, cipher_rank};
 use crate::settings::TlsOffer;
 
 /// What an agent offers or accepts: one choice of each selector.
@@ -43,7 +43,9 @@ impl DrawnOffer {
     /// If no cipher suite belongs to one of the versions, or a group is not supported.
     pub fn provider(&self, groups: &[u16]) -> Result<Arc<CryptoProvider>, TlsFailure> {
         let mut provider = aws_lc_rs::default_provider();
-        if !self.ciphers.is_empty() {
+        if self.ciphers.is_empty() {
+            provider.cipher_suites.sort_by_key(|suite| cipher_rank(suite.suite().into()));
+        } else {
             let all = provider.cipher_suites;
             let find = |code: &u16| all.iter().find(|suite| u16::from(suite.suite()) == *code).copied();
             provider.cipher_suites = self.ciphers.iter().filter_map(find).collect();
@@ -71,5 +73,22 @@ impl DrawnOffer {
         let mut versions = self.versions();
         versions.retain(|version| provider.cipher_suites.iter().any(|suite| suite.version() == *version));
         versions
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ciphers_have_the_order_of_browsers_unless_the_offer_has_another() {
+        let offered = |ciphers: &[u16]| -> Vec<u16> {
+            let offer = DrawnOffer { versions: Vec::new(), ciphers: ciphers.to_vec() };
+            let provider = offer.provider(&[]).unwrap();
+            provider.cipher_suites.iter().map(|suite| suite.suite().into()).collect()
+        };
+        let usual = [0x1301, 0x1302, 0x1303, 0xc02b, 0xc02c, 0xcca9, 0xc02f, 0xc030, 0xcca8];
+        assert_eq!(offered(&[]), usual);
+        assert_eq!(offered(&[0x1303, 0xc030, 0x1301]), [0x1303, 0xc030, 0x1301]);
     }
 }
