@@ -1,6 +1,9 @@
 //! Buffers of connections. Their memory goes from hand to hand: a connection has some only while bytes wait in it.
 
 use std::cell::RefCell;
+use std::thread::LocalKey;
+
+use crate::record::MAX_PAYLOAD;
 
 /// The most free buffers that a thread keeps.
 const MOST_FREE: usize = 64;
@@ -9,6 +12,53 @@ const MOST_KEPT: usize = 256 * 1024;
 
 thread_local! {
     static FREE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+    static FREE_PLAINTEXTS: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Room for what a record contains, whose memory is initialized once. Empty by default.
+#[derive(Debug, Default)]
+pub struct Plaintext(Box<[u8]>);
+
+impl Plaintext {
+    /// Room whose bytes are any.
+    pub fn new() -> Plaintext {
+        let free = FREE_PLAINTEXTS.with_borrow_mut(Vec::pop);
+        Plaintext(free.unwrap_or_else(|| vec![0; MAX_PAYLOAD].into()))
+    }
+
+    /// Whether there is no room.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// All bytes, to be changed.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+}
+
+impl Drop for Plaintext {
+    fn drop(&mut self) {
+        let free = std::mem::take(&mut self.0);
+        if !free.is_empty() {
+            keep(&FREE_PLAINTEXTS, free);
+        }
+    }
+}
+
+/// Keeps memory for the next one who needs some. When a thread ends, what it kept is gone already.
+fn keep<T>(list: &'static LocalKey<RefCell<Vec<T>>>, free: T) {
+    let _ = list.try_with(|kept| {
+        let mut kept = kept.borrow_mut();
+        if kept.len() < MOST_FREE {
+            kept.push(free);
+        }
+    });
 }
 
 /// Bytes that are appended at the end and used up from the start.
@@ -76,13 +126,7 @@ impl Buffer {
         let mut free = std::mem::take(&mut self.bytes);
         if (1..=MOST_KEPT).contains(&free.capacity()) {
             free.clear();
-            // When a thread ends, its buffers are gone already.
-            let _ = FREE.try_with(|kept| {
-                let mut kept = kept.borrow_mut();
-                if kept.len() < MOST_FREE {
-                    kept.push(free);
-                }
-            });
+            keep(&FREE, free);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Protection of records once the handshake is complete (RFC 8446, section 5; RFC 5246, section 6.2): they are encrypted and decrypted
-//! where they are, without copies.
+//! Protection of records once the handshake is complete (RFC 8446, section 5; RFC 5246, section 6.2): they are encrypted where they are,
+//! and decrypted there or on their way to whoever reads, without copies.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ pub const HEADER: usize = 5;
 /// The most plaintext in a record.
 pub const MAX_PLAINTEXT: usize = 16_384;
 /// The most bytes behind the header, in all versions.
-const MAX_PAYLOAD: usize = MAX_PLAINTEXT + 2048;
+pub const MAX_PAYLOAD: usize = MAX_PLAINTEXT + 2048;
 /// Once so many encrypted bytes wait to be sent, nothing more is encrypted.
 pub const MOST_UNSENT: usize = 64 * 1024;
 /// Size of the tag of all ciphers.
@@ -144,14 +144,45 @@ impl RecordKey {
     /// If the record is not authentic, or too large.
     pub fn open(&mut self, record: &mut [u8]) -> Result<(u8, Range<usize>), Error> {
         let (&mut header, payload) = record.split_first_chunk_mut::<HEADER>().ok_or(Error::DecryptError)?;
+        let (of_nonce, sealed) = payload.split_at_mut_checked(self.explicit()).ok_or(Error::DecryptError)?;
+        let size = sealed.len().checked_sub(TAG).ok_or(Error::DecryptError)?;
+        let begin = HEADER + of_nonce.len();
+        let (nonce, (data, range)) = (self.nonce_of(of_nonce), self.associated(header, size));
+        let opened = self.key.open_in_place(nonce, Aad::from(&data[range]), sealed);
+        let (kind, length) = self.opened(header, opened.map_err(|_| Error::DecryptError)?)?;
+        Ok((kind, begin..begin + length))
+    }
+
+    /// Decrypts a whole record to the start of `out`, which must be as long as all records fit. Returns its type, and the size of the
+    /// plaintext.
+    ///
+    /// # Errors
+    /// If the record is not authentic, or too large.
+    pub fn open_to(&mut self, record: &[u8], out: &mut [u8]) -> Result<(u8, usize), Error> {
+        let (&header, payload) = record.split_first_chunk::<HEADER>().ok_or(Error::DecryptError)?;
+        let (of_nonce, sealed) = payload.split_at_checked(self.explicit()).ok_or(Error::DecryptError)?;
+        let (sealed, tag) = sealed.split_last_chunk::<TAG>().ok_or(Error::DecryptError)?;
+        let plain = out.get_mut(..sealed.len()).ok_or(Error::PeerSentOversizedRecord)?;
+        let (nonce, (data, range)) = (self.nonce_of(of_nonce), self.associated(header, sealed.len()));
+        let opened = self.key.open_separate_gather(nonce, Aad::from(&data[range]), sealed, tag, plain);
+        opened.map_err(|_| Error::DecryptError)?;
+        self.opened(header, plain)
+    }
+
+    /// The size of the part of the nonce that records carry.
+    fn explicit(&self) -> usize {
+        if self.form == Form::Tls12Explicit { EXPLICIT } else { 0 }
+    }
+
+    /// The nonce of a record that carries this part of it.
+    fn nonce_of(&self, explicit: &[u8]) -> Nonce {
         let mut nonce = self.nonce();
-        let explicit = if self.form == Form::Tls12Explicit { EXPLICIT } else { 0 };
-        let size = payload.len().checked_sub(explicit + TAG).ok_or(Error::DecryptError)?;
-        let (of_nonce, sealed) = payload.split_at_mut(explicit);
-        nonce[NONCE_LEN - explicit..].copy_from_slice(of_nonce);
-        let (data, range) = self.associated(header, size);
-        let (nonce, data) = (Nonce::assume_unique_for_key(nonce), Aad::from(&data[range]));
-        let plain = self.key.open_in_place(nonce, data, sealed).map_err(|_| Error::DecryptError)?;
+        nonce[NONCE_LEN - explicit.len()..].copy_from_slice(explicit);
+        Nonce::assume_unique_for_key(nonce)
+    }
+
+    /// Counts a record that was decrypted. Returns its type, and the size of the plaintext without what is behind it.
+    fn opened(&mut self, header: [u8; HEADER], plain: &[u8]) -> Result<(u8, usize), Error> {
         self.number += 1;
         let (mut kind, mut length) = (header[0], plain.len());
         if self.form == Form::Tls13 {
@@ -160,12 +191,7 @@ impl RecordKey {
             length = last.ok_or(Error::InvalidMessage(InvalidMessage::InvalidContentType))?;
             kind = plain[length];
         }
-        let begin = HEADER + explicit;
-        if length > MAX_PLAINTEXT {
-            Err(Error::PeerSentOversizedRecord)
-        } else {
-            Ok((kind, begin..begin + length))
-        }
+        if length > MAX_PLAINTEXT { Err(Error::PeerSentOversizedRecord) } else { Ok((kind, length)) }
     }
 }
 

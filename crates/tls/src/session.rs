@@ -6,7 +6,7 @@ use std::ops::Range;
 use polygraph_link::Nanos;
 use rustls::{HandshakeKind as Kind, ProtocolVersion};
 
-use crate::buffer::Buffer;
+use crate::buffer::{Buffer, Plaintext};
 use crate::certificate;
 use crate::failure::{FailureKind, TlsFailure};
 use crate::handshake::{Handshake, HandshakeFacts, HandshakeKind};
@@ -39,7 +39,10 @@ pub struct Session {
     now: Now,
     /// Received bytes that are not used up.
     inbox: Buffer,
-    /// Where in `inbox` plaintext waits to be read; it is followed by received bytes. Empty if there is none.
+    /// The plaintext of a record that was decrypted on its way from the connection below; empty if there is none.
+    opened: Plaintext,
+    /// Where in `opened`, or else in `inbox`, plaintext waits to be read; in `inbox`, it is followed by received bytes. Empty if there is
+    /// none.
     plain: Range<usize>,
     /// The end of the record in `inbox` that contains the plaintext.
     record_end: usize,
@@ -75,6 +78,7 @@ impl Session {
             state: State::Handshake(Box::new(library)),
             now,
             inbox: Buffer::default(),
+            opened: Plaintext::default(),
             plain: 0..0,
             record_end: 0,
             outbox: Buffer::default(),
@@ -141,8 +145,32 @@ impl Session {
         if self.given.ended {
             return Ok(());
         }
-        self.inbox.append(bytes);
+        let used = self.take_first(bytes)?;
+        if !self.given.ended && used < bytes.len() {
+            self.inbox.append(&bytes[used..]);
+        }
         self.work()
+    }
+
+    /// Decrypts the record with which `bytes` begins, if nothing is before it and all of it is there: most records come so, and need not be
+    /// kept. Returns its size.
+    fn take_first(&mut self, bytes: &[u8]) -> Result<usize, TlsFailure> {
+        let State::Traffic(traffic) = &mut self.state else { return Ok(0) };
+        let is_first = self.inbox.is_empty() && self.plain.is_empty() && self.given.plaintext.is_empty();
+        let size = record::size(bytes).ok().flatten().filter(|size| is_first && *size <= bytes.len());
+        let Some(size) = size else { return Ok(0) };
+        let mut plain = Plaintext::new();
+        match self.outbox.fill(|out| traffic.take_to(&bytes[..size], plain.bytes_mut(), out)) {
+            Ok(Opened::Data(range)) => (self.opened, self.plain) = (plain, range),
+            Ok(Opened::Nothing) => {}
+            Ok(Opened::End) => self.given.ended = true,
+            Err(error) => {
+                let failure = TlsFailure::from(error);
+                self.state = State::Failed(failure.clone());
+                return Err(failure);
+            }
+        }
+        Ok(size)
     }
 
     /// Works on what has arrived until there is plaintext to read or more has to arrive.
@@ -258,7 +286,11 @@ impl Session {
         if self.plain.is_empty() {
             return None;
         }
-        let taken = take(&self.inbox.rest()[std::mem::take(&mut self.plain)]);
+        let plain = std::mem::take(&mut self.plain);
+        if !self.opened.is_empty() {
+            return Some(take(&std::mem::take(&mut self.opened).bytes()[plain]));
+        }
+        let taken = take(&self.inbox.rest()[plain]);
         self.inbox.advance(std::mem::take(&mut self.record_end));
         Some(taken)
     }

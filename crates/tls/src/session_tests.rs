@@ -170,8 +170,9 @@ fn records_of_all_ciphers_are_those_of_the_library() {
 #[test]
 fn a_changed_record_is_refused_with_an_alert() {
     for &suite in aws_lc_rs::ALL_CIPHER_SUITES {
-        for at in [0, 3, 5, 20, 60] {
-            let mut pair = Pair::new(suite, true, 100_000);
+        // A record that comes in one piece is decrypted on its way, and another one where it is put together.
+        for (at, piece) in [0, 3, 5, 20, 60].into_iter().flat_map(|at| [(at, 100_000), (at, 30)]) {
+            let mut pair = Pair::new(suite, true, piece);
             pair.peer.writer().write_all(&[b'x'; 100]).unwrap();
             let mut record = pair.take_of_peer();
             record[at] ^= 0x40;

@@ -60,7 +60,7 @@ impl KeySource {
 /// What a record contained.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Opened {
-    /// Data, at this place in the record.
+    /// Data, at this place in the record, or where they were put.
     Data(Range<usize>),
     /// Nothing for whoever reads.
     Nothing,
@@ -143,12 +143,28 @@ impl Traffic {
     /// # Errors
     /// If the record is not allowed; then the alert has been appended.
     pub fn take(&mut self, record: &mut [u8], out: &mut Vec<u8>) -> Result<Opened, Error> {
-        let taken = self.open(record, out);
+        let opened = self.incoming.open(record);
+        let taken = opened.and_then(|(kind, plain)| self.opened(kind, record, plain, out));
         taken.map_err(|error| self.refuse(error, out))
     }
 
-    fn open(&mut self, record: &mut [u8], out: &mut Vec<u8>) -> Result<Opened, Error> {
-        let (kind, plain) = self.incoming.open(record)?;
+    /// As [`Traffic::take`], but leaves the record as it is, and puts what it contains to the start of `plain`.
+    ///
+    /// # Errors
+    /// As [`Traffic::take`].
+    pub fn take_to(&mut self, record: &[u8], plain: &mut [u8], out: &mut Vec<u8>) -> Result<Opened, Error> {
+        let opened = self.incoming.open_to(record, plain);
+        let taken = opened.and_then(|(kind, size)| self.opened(kind, plain, 0..size, out));
+        taken.map_err(|error| self.refuse(error, out))
+    }
+
+    fn opened(
+        &mut self,
+        kind: u8,
+        bytes: &[u8],
+        plain: Range<usize>,
+        out: &mut Vec<u8>,
+    ) -> Result<Opened, Error> {
         if kind == kind::DATA && !plain.is_empty() {
             self.silent = 0;
             return Ok(Opened::Data(plain));
@@ -156,9 +172,9 @@ impl Traffic {
         self.count_silent()?;
         match kind {
             kind::DATA => Ok(Opened::Nothing),
-            kind::ALERT => self.take_alert(&record[plain]),
+            kind::ALERT => self.take_alert(&bytes[plain]),
             kind::HANDSHAKE => {
-                self.message.extend_from_slice(&record[plain]);
+                self.message.extend_from_slice(&bytes[plain]);
                 self.take_messages(out)?;
                 Ok(Opened::Nothing)
             }
