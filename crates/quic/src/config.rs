@@ -19,8 +19,8 @@ const SEND_WINDOW: u64 = 4 << 20;
 /// The largest packets that are accepted: all that fit a datagram (RFC 9000, section 18.2).
 const LARGEST_RECEIVED: u16 = 65_527;
 
-/// The discovery of the largest packet that fits the path ends when the rest is no more than this part of it.
-const PRECISION: u16 = 64;
+/// The size of the datagrams that every path carries (RFC 9000, section 14), with which connections begin.
+const SMALLEST: u16 = 1200;
 
 /// The settings of all sockets.
 pub static ENDPOINT: LazyLock<Arc<EndpointConfig>> = LazyLock::new(|| {
@@ -34,9 +34,10 @@ pub static ENDPOINT: LazyLock<Arc<EndpointConfig>> = LazyLock::new(|| {
 pub fn transport(settings: &Http2Settings, streams: u32, largest: u16) -> Arc<TransportConfig> {
     let mut config = TransportConfig::default();
     let mut discovery = MtuDiscoveryConfig::default();
-    // Each step costs a packet, so the result need not be exact.
-    discovery.upper_bound(largest).minimum_change(largest / PRECISION);
-    config.mtu_discovery_config(Some(discovery));
+    // Each step costs a datagram of its size, which the peer reads byte by byte. So much change lets the search begin with the largest
+    // size, and end there if it fits; otherwise half as much is tried, and nothing more.
+    discovery.upper_bound(largest).minimum_change(largest.saturating_sub(SMALLEST) / 2 + 1);
+    config.initial_mtu(SMALLEST).mtu_discovery_config(Some(discovery));
     let window = VarInt::from_u32(settings.window);
     config
         .max_idle_timeout(IdleTimeout::try_from(SILENCE).ok())

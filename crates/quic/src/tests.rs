@@ -591,6 +591,36 @@ fn foreign_datagrams_disturb_nobody() {
     assert_eq!(sizes(&results), [9]);
 }
 
+/// Both sides pay for every byte of a datagram that only tries out its size.
+#[test]
+fn the_size_that_fits_the_path_is_found_in_few_steps() {
+    for (largest, expected, probes) in [(1452, 1452, &[1452][..]), (1400, 1325, &[1452, 1452, 1452, 1325])] {
+        let bench = Bench::new(tls(), policy(), Nanos::ZERO);
+        bench.link.lose_larger_than(largest);
+        let large = Rc::<RefCell<Vec<usize>>>::default();
+        let seen = Rc::clone(&large);
+        bench.link.forge(move |bytes| {
+            seen.borrow_mut().extend((bytes.len() > 1200).then_some(bytes.len()));
+            Vec::new()
+        });
+        let mut connection = bench.connect("www.example.com");
+        for _ in 0..8 {
+            let results;
+            (connection, results) = bench.get(connection, &[1]);
+            assert_eq!(sizes(&results), [1]);
+            bench.link.run(bench.link.now() + SECOND);
+        }
+        let mtu = connection.session().wire.state().quic.current_mtu();
+        let mut of_both = large.borrow().clone();
+        of_both.sort_unstable();
+        let mut wanted = [probes, probes].concat();
+        wanted.sort_unstable();
+        assert_eq!((mtu, of_both), (expected, wanted));
+        let (_, results) = bench.get(connection, &[100_000]);
+        assert_eq!(sizes(&results), [100_000]);
+    }
+}
+
 #[test]
 fn names_of_codes_are_those_of_the_standards() {
     assert_eq!(codes::name(codes::H3_EXCESSIVE_LOAD), "H3_EXCESSIVE_LOAD");

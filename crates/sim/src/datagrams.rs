@@ -27,6 +27,8 @@ pub struct Exchange {
     sent: Cell<u64>,
     /// One of so many datagrams is lost; 0: none.
     loses_one_of: Cell<u64>,
+    /// Larger datagrams are lost; `None`: none.
+    largest: Cell<Option<usize>>,
     /// Makes further datagrams of each one.
     forge: RefCell<Option<Forge>>,
 }
@@ -66,6 +68,11 @@ impl Exchange {
     /// From now on, one of `n` datagrams is lost; none if `n` is 0.
     pub fn lose_one_of(&self, n: u64) {
         self.loses_one_of.set(n);
+    }
+
+    /// From now on, datagrams of more than `size` bytes are lost.
+    pub fn lose_larger_than(&self, size: usize) {
+        self.largest.set(Some(size));
     }
 
     /// From now on, what `forge` makes of each datagram arrives before it.
@@ -133,7 +140,8 @@ impl Datagrams for VirtualDatagrams {
         for bytes in datagrams.bytes.chunks(datagrams.segment.unwrap_or(datagrams.bytes.len()).max(1)) {
             exchange.sent.set(exchange.sent.get() + 1);
             let n = exchange.loses_one_of.get();
-            let is_lost = n > 0 && exchange.sent.get().is_multiple_of(n);
+            let is_large = exchange.largest.get().is_some_and(|largest| bytes.len() > largest);
+            let is_lost = is_large || n > 0 && exchange.sent.get().is_multiple_of(n);
             let forged = exchange.forge.borrow_mut().as_mut().map(|forge| forge(bytes)).unwrap_or_default();
             let sent = (!is_lost).then(|| bytes.to_vec());
             for bytes in forged.into_iter().chain(sent) {

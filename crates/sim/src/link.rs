@@ -144,6 +144,11 @@ impl VirtualLink {
         self.world.datagrams.lose_one_of(n);
     }
 
+    /// From now on, datagrams of more than `size` bytes are lost.
+    pub fn lose_larger_than(&self, size: usize) {
+        self.world.datagrams.lose_larger_than(size);
+    }
+
     /// From now on, the datagrams that `forge` makes of each one arrive before it, as if its sender had sent them.
     pub fn forge(&self, forge: impl FnMut(&[u8]) -> Vec<Vec<u8>> + 'static) {
         self.world.datagrams.forge(Box::new(forge));
