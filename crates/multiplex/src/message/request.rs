@@ -18,6 +18,11 @@ impl FieldName {
     pub const fn new(text: &'static str) -> FieldName {
         FieldName { text, known: names::search(text) }
     }
+
+    /// The name in lower case, if it is known to be in no static table: names of the benchmark's own fields, for example.
+    pub fn unlisted(&self) -> Option<&'static str> {
+        self.known.filter(|name| name.number == 0).map(|name| name.text)
+    }
 }
 
 /// A request without content for a resource of the server, apart from its fields.

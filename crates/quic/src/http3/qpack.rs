@@ -19,10 +19,32 @@ pub fn put_prefix(out: &mut Vec<u8>) {
 /// Appends a field. Its name is written in lower case.
 pub fn put_field(name: &str, value: &[u8], out: &mut Vec<u8>) {
     match static_table::find(name, value) {
-        Some(Found::Field(index)) => return put_integer(usize::from(index), 6, 0xc0, out),
-        Some(Found::Name(index)) => put_integer(usize::from(index), 4, 0x50, out),
-        None => put_lower_case(name, 3, 0x20, out),
+        Some(Found::Field(index)) => put_entry(index, out),
+        Some(Found::Name(index)) => put_named(index, value, out),
+        None => {
+            put_lower_case(name, 3, 0x20, out);
+            put_string(value, 7, 0, out);
+        }
     }
+}
+
+/// Appends a field of the static table.
+#[inline]
+pub fn put_entry(index: u8, out: &mut Vec<u8>) {
+    put_integer(usize::from(index), 6, 0xc0, out);
+}
+
+/// Appends a field whose name is that of this entry of the static table, and whose value is not in it.
+#[inline]
+pub fn put_named(index: u8, value: &[u8], out: &mut Vec<u8>) {
+    put_integer(usize::from(index), 4, 0x50, out);
+    put_string(value, 7, 0, out);
+}
+
+/// Appends a field whose name, in lower case, is not in the static table.
+#[inline]
+pub fn put_unlisted(name: &str, value: &[u8], out: &mut Vec<u8>) {
+    put_string(name.as_bytes(), 3, 0x20, out);
     put_string(value, 7, 0, out);
 }
 

@@ -105,6 +105,18 @@ pub const ENTRIES: [(&str, &str); 99] = [
     ("x-frame-options", "sameorigin"),
 ];
 
+/// Entries for what each request has.
+pub mod usual {
+    /// `:authority`, with another value.
+    pub const AUTHORITY: u8 = 0;
+    /// `:path`, with another value.
+    pub const PATH: u8 = 1;
+    /// `:method: GET`.
+    pub const GET: u8 = 17;
+    /// `:scheme: https`.
+    pub const HTTPS: u8 = 23;
+}
+
 static INDEX: NameIndex = {
     const NAMES: [&str; ENTRIES.len()] = {
         let mut names = [""; ENTRIES.len()];
@@ -158,8 +170,10 @@ mod tests {
     #[test]
     fn entries_are_where_the_standard_has_them() {
         for (index, name, value) in [
-            (0, ":authority", ""),
-            (17, ":method", "GET"),
+            (usual::AUTHORITY, ":authority", ""),
+            (usual::PATH, ":path", "/"),
+            (usual::GET, ":method", "GET"),
+            (usual::HTTPS, ":scheme", "https"),
             (25, ":status", "200"),
             (52, "content-type", "text/html; charset=utf-8"),
             (63, ":status", "100"),
@@ -168,7 +182,7 @@ mod tests {
             (92, "server", ""),
             (98, "x-frame-options", "sameorigin"),
         ] {
-            assert_eq!(ENTRIES[index], (name, value));
+            assert_eq!(ENTRIES[usize::from(index)], (name, value));
         }
     }
 }

@@ -6,6 +6,7 @@ use polygraph_multiplex::message::{MessageError, ReplyTo};
 
 use crate::http3::frames::put_headers;
 use crate::http3::qpack;
+use crate::http3::static_table::usual;
 use crate::session::Buffers;
 
 /// A field section that is being put together.
@@ -17,9 +18,33 @@ struct Section<'a> {
 
 impl Section<'_> {
     #[inline]
-    fn add(&mut self, name: &str, value: &[u8]) {
+    fn count(&mut self, name: &str, value: &[u8]) {
         self.size += name.len() + value.len() + qpack::OVERHEAD;
+    }
+
+    fn add(&mut self, name: &str, value: &[u8]) {
+        self.count(name, value);
         qpack::put_field(name, value, self.out);
+    }
+
+    /// Adds the pseudo-header fields of a request. What nearly all requests have is not searched for.
+    fn start(&mut self, line: &RequestLine<'_>, scheme: &str) {
+        let pseudo: [(&str, &[u8]); 4] = [
+            (":method", line.method.as_bytes()),
+            (":scheme", scheme.as_bytes()),
+            (":authority", line.authority.as_bytes()),
+            (":path", line.path),
+        ];
+        for (name, value) in pseudo {
+            self.count(name, value);
+            match (name, value) {
+                (":method", b"GET") => qpack::put_entry(usual::GET, self.out),
+                (":scheme", b"https") => qpack::put_entry(usual::HTTPS, self.out),
+                (":authority", [_, ..]) => qpack::put_named(usual::AUTHORITY, value, self.out),
+                (":path", [_, _, ..]) => qpack::put_named(usual::PATH, value, self.out),
+                _ => qpack::put_field(name, value, self.out),
+            }
+        }
     }
 
     /// Checks that the peer accepts so large a section.
@@ -30,7 +55,13 @@ impl Section<'_> {
 
 impl FieldSink for Section<'_> {
     fn put(&mut self, name: &FieldName, value: &[u8]) {
-        self.add(name.text, value);
+        match name.unlisted() {
+            Some(name) => {
+                self.count(name, value);
+                qpack::put_unlisted(name, value, self.out);
+            }
+            None => self.add(name.text, value),
+        }
     }
 }
 
@@ -69,15 +100,12 @@ pub(super) fn encode(
 pub(super) fn encode_request(
     line: &RequestLine<'_>,
     (scheme, limit): (&str, u64),
-    Buffers { frames, value }: &mut Buffers,
+    Buffers { frames, value, .. }: &mut Buffers,
     pass: impl FnOnce(&mut RequestFields<'_>),
 ) -> Result<usize, MessageError> {
     put_headers(frames, |out| {
         let mut section = Section { out, size: 0 };
-        section.add(":method", line.method.as_bytes());
-        section.add(":scheme", scheme.as_bytes());
-        section.add(":authority", line.authority.as_bytes());
-        section.add(":path", line.path);
+        section.start(line, scheme);
         let mut fields = RequestFields::new(line, &mut section, value);
         pass(&mut fields);
         let size = fields.end()?;

@@ -6,24 +6,27 @@ use super::*;
 #[test]
 fn requests_need_no_text() {
     let long = "x".repeat(20_000);
-    for path in ["/", "/a/path/of/usual/length/that/needs/two/bytes/for/the/length/of/its/frame", &long] {
+    let usual = "/a/path/of/usual/length/that/needs/two/bytes/for/the/length/of/its/frame";
+    for (method, path) in [("GET", "/"), ("GET", usual), ("PURGE", "/b"), ("GET", &long)] {
         let path = format!("/{}", path.trim_start_matches('/'));
         let head = format!(
-            "GET {path} HTTP/1.1\r\nAccept: */*\r\nHost: h:1\r\nX-Xact:  1 \r\nVary: Origin\r\nConnection: close\r\n\r\n"
+            "{method} {path} HTTP/1.1\r\nAccept: */*\r\nHost: h:1\r\nX-Xact:  1 \r\nX-Rem-World: 2\r\nPriority: u=1\r\nVary: Origin\r\nConnection: close\r\n\r\n"
         );
         for limit in [u64::MAX, 100] {
             let (mut frame, mut message) = (b"before".to_vec(), OutgoingMessage::request("https"));
             let (_, to) = message
                 .take_head(head.as_bytes(), |section| encode(section, limit, &mut frame))
                 .expect("a head");
-            let line = RequestLine { method: "GET", authority: "h:1", path: path.as_bytes() };
-            let mut buffers = Buffers { frames: b"before".to_vec(), value: Vec::new() };
+            let line = RequestLine { method, authority: "h:1", path: path.as_bytes() };
+            let mut buffers = Buffers { frames: b"before".to_vec(), ..Buffers::default() };
             let size = encode_request(&line, ("https", limit), &mut buffers, |fields| {
                 let mut add = |name, value: &[u8]| {
                     fields.add(&FieldName::new(name), |out| out.extend_from_slice(value));
                 };
                 add("Accept", b"*/*");
                 add("X-Xact", b" 1 ");
+                add("X-Rem-World", b"2");
+                add("Priority", b"u=1");
                 add("Vary", b"Origin");
                 fields.skip("Host", 3);
                 fields.skip("Connection", 5);
