@@ -94,15 +94,16 @@ impl<D: Datagrams> Driver<D> {
         poll_fn(|cx| {
             loop {
                 self.queue.begin_work();
-                let (has_some, is_idle) = self.receive(cx);
+                let now = self.queue.now();
+                let (has_some, is_idle) = self.receive(now, cx);
                 // Whoever waited for what has arrived acts first: what it sends then leaves together with the acknowledgements.
                 if self.lets_others(has_some) {
-                    self.pass_on();
+                    self.pass_on(now);
                     self.queue.end_work(cx.waker());
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
-                self.work(cx);
+                self.work(now, cx);
                 if self.listener.is_none() && self.is_over() {
                     return Poll::Ready(());
                 }
@@ -137,7 +138,7 @@ impl<D: Datagrams> Driver<D> {
     }
 
     /// Takes what has arrived. Returns whether there was something, and whether there is nothing more.
-    fn receive(&mut self, cx: &mut Context<'_>) -> (bool, bool) {
+    fn receive(&mut self, now: Nanos, cx: &mut Context<'_>) -> (bool, bool) {
         for count in 0..MOST_RECEIVES {
             let Driver { socket, endpoint, queue, wires, listener, .. } = self;
             let (mut responses, mut accepted) = (Vec::new(), Vec::new());
@@ -145,7 +146,6 @@ impl<D: Datagrams> Driver<D> {
             // Datagrams of another connection may wait in `out`.
             let mut response = Vec::new();
             let received = socket.poll_recv(cx, |datagrams| {
-                let now = queue.now();
                 if let Some(listener) = listener {
                     listener.token_time.set(now);
                 }
@@ -209,8 +209,7 @@ impl<D: Datagrams> Driver<D> {
     }
 
     /// Wakes those who waited for what has arrived.
-    fn pass_on(&self) {
-        let now = self.queue.now();
+    fn pass_on(&self, now: Nanos) {
         self.queue.each(|handle| {
             if let Some(wire) = self.wires.get(handle.0).and_then(Option::as_ref) {
                 wire.state().advance(now);
@@ -236,8 +235,7 @@ impl<D: Datagrams> Driver<D> {
     }
 
     /// Lets connections act for which there is something to do, as long as the socket takes what they send.
-    fn work(&mut self, cx: &mut Context<'_>) {
-        let now = self.queue.now();
+    fn work(&mut self, now: Nanos, cx: &mut Context<'_>) {
         while let Some(&Reverse((at, place))) = self.agenda.peek()
             && at <= now
         {
@@ -351,8 +349,11 @@ impl<D: Datagrams> Driver<D> {
 /// Passes each datagram to `take`.
 fn each(datagrams: &IncomingDatagrams<'_>, mut take: impl FnMut(BytesMut)) {
     let mut all = BytesMut::from(datagrams.bytes);
-    while !all.is_empty() {
-        take(all.split_to(datagrams.segment.min(all.len())));
+    while all.len() > datagrams.segment {
+        take(all.split_to(datagrams.segment));
+    }
+    if !all.is_empty() {
+        take(all);
     }
 }
 

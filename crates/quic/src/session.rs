@@ -30,7 +30,7 @@ pub struct Http3Session {
     pub is_client: bool,
     /// The deadlines of the streams.
     pub deadlines: Deadlines,
-    /// When the last stream ended.
+    /// When the last stream of a server ended.
     pub idle_since: Cell<Nanos>,
     /// An empty capture for each stream, if the connection keeps captures.
     pub capture: Option<Capture>,
@@ -57,6 +57,8 @@ pub struct Buffers {
     pub frames: Vec<u8>,
     /// For the value of a field.
     pub value: Vec<u8>,
+    /// For the head of a message that has arrived.
+    pub head: Vec<u8>,
 }
 
 /// What became of the packets of a connection.
@@ -134,11 +136,12 @@ impl Http3Session {
     }
 
     /// The error of a stream whose connection has ended; `None` if it has not.
+    #[inline]
     pub fn error(&self) -> Option<io::Error> {
-        if let Some(fault) = &*self.failure.borrow() {
-            return Some(fault.clone().into());
-        }
-        self.wire.state().lost.as_ref().map(|lost| lost.error())
+        self.wire.state().lost.as_ref().map(|lost| match &*self.failure.borrow() {
+            Some(fault) => fault.clone().into(),
+            None => lost.error(),
+        })
     }
 }
 

@@ -100,7 +100,7 @@ fn varint(code: u64) -> VarInt {
 impl Drop for Http3Stream {
     fn drop(&mut self) {
         self.session.deadlines.remove(self.place);
-        if self.session.deadlines.streams() == 0 {
+        if !self.session.is_client && self.session.deadlines.streams() == 0 {
             self.session.idle_since.set(self.session.wire.now());
         }
         self.abandon(codes::H3_REQUEST_CANCELLED);

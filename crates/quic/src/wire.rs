@@ -9,7 +9,6 @@ use polygraph_link::Nanos;
 use polygraph_tls::handshake::Handshake;
 use polygraph_tls::quic::QuicHandshake;
 use quinn_proto::{Connection, ConnectionHandle, Dir, Event, StreamEvent, StreamId, VarInt};
-use rustc_hash::FxHashMap;
 
 use crate::clock::{instant, nanos};
 use crate::handshakes::UnderWay;
@@ -97,7 +96,8 @@ fn wake(waker: &mut Option<Waker>) {
 /// Who waits for what.
 #[derive(Debug, Default)]
 pub struct Wakers {
-    streams: FxHashMap<StreamId, Waiting>,
+    /// Those of the open streams, which are few.
+    streams: Vec<(StreamId, Waiting)>,
     /// Tasks that wait until a stream can be opened.
     opening: Vec<Waker>,
     /// The task of HTTP/3.
@@ -113,12 +113,24 @@ pub struct Wakers {
 impl Wakers {
     /// Wakes `waker` when the stream can be read.
     pub fn when_readable(&mut self, id: StreamId, cx: &Context<'_>) {
-        self.streams.entry(id).or_default().reader = Some(cx.waker().clone());
+        self.of(id).reader = Some(cx.waker().clone());
     }
 
     /// Wakes the task when the stream can be written.
     pub fn when_writable(&mut self, id: StreamId, cx: &Context<'_>) {
-        self.streams.entry(id).or_default().writer = Some(cx.waker().clone());
+        self.of(id).writer = Some(cx.waker().clone());
+    }
+
+    fn place(&self, id: StreamId) -> Option<usize> {
+        self.streams.iter().position(|(stream, _)| *stream == id)
+    }
+
+    fn of(&mut self, id: StreamId) -> &mut Waiting {
+        let place = self.place(id).unwrap_or_else(|| {
+            self.streams.push((id, Waiting::default()));
+            self.streams.len() - 1
+        });
+        &mut self.streams[place].1
     }
 
     /// Wakes the task when a stream can be opened.
@@ -130,12 +142,14 @@ impl Wakers {
 
     /// Forgets who waits for a stream.
     pub fn forget(&mut self, id: StreamId) {
-        self.streams.remove(&id);
+        if let Some(place) = self.place(id) {
+            self.streams.swap_remove(place);
+        }
     }
 
     /// Wakes those who wait for client streams from this id on, or until one can be opened.
     pub fn wake_from(&mut self, id: u64) {
-        for (_, waiting) in self.streams.iter_mut().filter(|(stream, _)| u64::from(**stream) >= id) {
+        for (_, waiting) in self.streams.iter_mut().filter(|(stream, _)| u64::from(*stream) >= id) {
             wake(&mut waiting.reader);
             wake(&mut waiting.writer);
         }
@@ -144,7 +158,7 @@ impl Wakers {
 
     /// Wakes everybody.
     pub fn wake_all(&mut self) {
-        for waiting in self.streams.values_mut() {
+        for (_, waiting) in &mut self.streams {
             wake(&mut waiting.reader);
             wake(&mut waiting.writer);
         }
@@ -170,13 +184,13 @@ impl Wakers {
         };
         match event {
             StreamEvent::Readable { id } => {
-                if let Some(waiting) = self.streams.get_mut(id) {
-                    wake(&mut waiting.reader);
+                if let Some(place) = self.place(*id) {
+                    wake(&mut self.streams[place].1.reader);
                 }
             }
             StreamEvent::Writable { id } | StreamEvent::Stopped { id, .. } => {
-                if let Some(waiting) = self.streams.get_mut(id) {
-                    wake(&mut waiting.writer);
+                if let Some(place) = self.place(*id) {
+                    wake(&mut self.streams[place].1.writer);
                 }
             }
             StreamEvent::Available { .. } => self.opening.drain(..).for_each(Waker::wake),
@@ -196,6 +210,8 @@ pub struct WireState {
     pub wakers: Wakers,
     /// When the task of the socket looks at the connection next, at the latest.
     pub armed: Nanos,
+    /// When the connection had to act next, as its last turn has found. Earlier times come only with what leads to another turn.
+    due: Nanos,
     /// Whether the handshake is complete.
     pub connected: bool,
     /// A server's handshake, until it is complete.
@@ -235,6 +251,7 @@ impl Wire {
             quic,
             wakers: Wakers::default(),
             armed: Nanos::MAX,
+            due: Nanos::ZERO,
             connected: false,
             under_way,
             handshake: None,
@@ -308,11 +325,13 @@ impl Wire {
 impl WireState {
     /// Lets the connection act on the time and on what has arrived, and wakes those who waited for that.
     pub fn advance(&mut self, now: Nanos) {
-        if self.quic.poll_timeout().is_some_and(|at| at <= instant(now)) {
-            self.quic.handle_timeout(instant(now));
-        }
-        if self.handshake_ends_at() <= now {
-            self.give_up_handshake(now);
+        if self.due <= now {
+            if self.quic.poll_timeout().is_some_and(|at| at <= instant(now)) {
+                self.quic.handle_timeout(instant(now));
+            }
+            if self.handshake_ends_at() <= now {
+                self.give_up_handshake(now);
+            }
         }
         while let Some(event) = self.quic.poll() {
             match event {
@@ -357,7 +376,8 @@ impl WireState {
     /// When the connection has to act next.
     pub fn next_timeout(&mut self) -> Nanos {
         let of_quic = self.quic.poll_timeout().map_or(Nanos::MAX, nanos);
-        of_quic.min(self.handshake_ends_at())
+        self.due = of_quic.min(self.handshake_ends_at());
+        self.due
     }
 
     /// When the handshake is given up, unless it has ended.

@@ -20,6 +20,8 @@ use crate::session::MAX_FIELD_SECTION;
 
 /// Room for usual heads of messages, in bytes.
 const USUAL_HEAD: usize = 1024;
+/// The most memory of a head that is kept for the next one, in bytes.
+const MOST_KEPT: usize = 4 * USUAL_HEAD;
 
 impl Http3Stream {
     /// As [`Conn::poll_recv`](polygraph_link::Conn::poll_recv). `take` also gets an index of the head with which the
@@ -53,9 +55,17 @@ impl Http3Stream {
             capture.receive(data);
         }
         let taken = take(data, index);
-        self.inbox.clear();
-        self.index.clear();
+        self.clear_inbox();
         Poll::Ready(Ok(taken))
+    }
+
+    /// The bytes in the inbox are used. Another stream may use their memory.
+    fn clear_inbox(&mut self) {
+        self.index.clear();
+        self.inbox.clear();
+        if (1..=MOST_KEPT).contains(&self.inbox.capacity()) {
+            self.session.buffers.borrow_mut().head = std::mem::take(&mut self.inbox);
+        }
     }
 
     /// Receives the next bytes of the stream. Returns false at its end.
@@ -165,7 +175,7 @@ impl Http3Stream {
     /// A field section has arrived.
     fn take_section(&mut self, section: &[u8], cx: &mut Context<'_>) -> io::Result<()> {
         let is_last = self.is_at_end(cx)?;
-        let mut inbox = std::mem::take(&mut self.inbox);
+        let mut inbox = std::mem::take(&mut self.session.buffers.borrow_mut().head);
         inbox.reserve(USUAL_HEAD);
         let placed = self.place(section, is_last, &mut inbox);
         self.inbox = inbox;
