@@ -117,17 +117,70 @@ pub mod usual {
     pub const HTTPS: u8 = 23;
 }
 
+/// For each entry, the first one with its name.
+const FIRST_OF: [u8; ENTRIES.len()] = {
+    let mut first_of = [0; ENTRIES.len()];
+    let mut at = 0;
+    while at < ENTRIES.len() {
+        let mut first = 0;
+        while !ENTRIES[first].0.eq_ignore_ascii_case(ENTRIES[at].0) {
+            first += 1;
+        }
+        first_of[at] = first as u8;
+        at += 1;
+    }
+    first_of
+};
+
+/// The number of different names.
+const NAMES: usize = {
+    let (mut count, mut at) = (0, 0);
+    while at < ENTRIES.len() {
+        count += (FIRST_OF[at] as usize == at) as usize;
+        at += 1;
+    }
+    count
+};
+
+/// The first entry of each name.
+const FIRST: [u8; NAMES] = {
+    let mut first = [0; NAMES];
+    let (mut count, mut at) = (0, 0);
+    while at < ENTRIES.len() {
+        if FIRST_OF[at] as usize == at {
+            first[count] = at as u8;
+            count += 1;
+        }
+        at += 1;
+    }
+    first
+};
+
+/// For each entry, the next one with its name; 0 if there is none.
+static NEXT: [u8; ENTRIES.len()] = {
+    let mut next = [0; ENTRIES.len()];
+    let mut at = ENTRIES.len();
+    // The last one of each name that was seen.
+    let mut seen = [0; ENTRIES.len()];
+    while at > 0 {
+        at -= 1;
+        let first = FIRST_OF[at] as usize;
+        (next[at], seen[first]) = (seen[first], at as u8);
+    }
+    next
+};
+
 static INDEX: NameIndex = {
-    const NAMES: [&str; ENTRIES.len()] = {
-        let mut names = [""; ENTRIES.len()];
+    const TEXTS: [&str; NAMES] = {
+        let mut texts = [""; NAMES];
         let mut at = 0;
-        while at < names.len() {
-            names[at] = ENTRIES[at].0;
+        while at < NAMES {
+            texts[at] = ENTRIES[FIRST[at] as usize].0;
             at += 1;
         }
-        names
+        texts
     };
-    NameIndex::new(&NAMES)
+    NameIndex::new(&TEXTS)
 };
 
 /// An entry that serves to encode a field.
@@ -141,14 +194,17 @@ pub enum Found {
 
 /// The entry for a field with this name, in any case, and value.
 pub fn find(name: &str, value: &[u8]) -> Option<Found> {
-    let mut first = None;
-    for index in INDEX.find(name) {
-        if ENTRIES[index].1.as_bytes() == value {
-            return Some(Found::Field(index as u8));
+    let first = FIRST[INDEX.find(name).next()?];
+    let mut index = first;
+    loop {
+        if ENTRIES[usize::from(index)].1.as_bytes() == value {
+            return Some(Found::Field(index));
         }
-        first.get_or_insert(Found::Name(index as u8));
+        index = NEXT[usize::from(index)];
+        if index == 0 {
+            return Some(Found::Name(first));
+        }
     }
-    first
 }
 
 #[cfg(test)]
