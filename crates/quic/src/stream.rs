@@ -192,6 +192,9 @@ impl Http3Stream {
         let mut state = self.session.wire.state();
         self.id = state.quic.streams().open(Dir::Bi);
         self.epoch = state.epoch;
+        if let Some(id) = self.id {
+            state.wakers.begin(id);
+        }
         Ok(self.id)
     }
 

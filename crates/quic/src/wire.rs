@@ -85,6 +85,8 @@ impl Queue {
 struct Waiting {
     reader: Option<Waker>,
     writer: Option<Waker>,
+    /// Whether nothing can have arrived since the stream was last read, or opened.
+    is_quiet: bool,
 }
 
 fn wake(waker: &mut Option<Waker>) {
@@ -111,9 +113,20 @@ pub struct Wakers {
 }
 
 impl Wakers {
-    /// Wakes `waker` when the stream can be read.
+    /// This side has opened the stream.
+    pub fn begin(&mut self, id: StreamId) {
+        self.of(id).is_quiet = true;
+    }
+
+    /// Whether nothing can have arrived on the stream since it was opened, or since somebody waits to read it.
+    pub fn is_quiet(&self, id: StreamId) -> bool {
+        self.place(id).is_some_and(|place| self.streams[place].1.is_quiet)
+    }
+
+    /// Wakes the task when the stream can be read, on which nothing waits.
     pub fn when_readable(&mut self, id: StreamId, cx: &Context<'_>) {
-        self.of(id).reader = Some(cx.waker().clone());
+        let waiting = self.of(id);
+        (waiting.reader, waiting.is_quiet) = (Some(cx.waker().clone()), true);
     }
 
     /// Wakes the task when the stream can be written.
@@ -185,7 +198,9 @@ impl Wakers {
         match event {
             StreamEvent::Readable { id } => {
                 if let Some(place) = self.place(*id) {
-                    wake(&mut self.streams[place].1.reader);
+                    let waiting = &mut self.streams[place].1;
+                    waiting.is_quiet = false;
+                    wake(&mut waiting.reader);
                 }
             }
             StreamEvent::Writable { id } | StreamEvent::Stopped { id, .. } => {

@@ -79,12 +79,15 @@ impl Http3Stream {
             return Poll::Ready(Ok(false));
         }
         let mut state = self.session.wire.state();
-        let mut receive = state.quic.recv_stream(id);
-        let Ok(mut chunks) = receive.read(true) else {
-            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
-        };
-        let next = chunks.next(usize::MAX);
-        let must_tell = chunks.finalize().should_transmit();
+        let (mut next, mut must_tell) = (Err(ReadError::Blocked), false);
+        if !state.wakers.is_quiet(id) {
+            let mut receive = state.quic.recv_stream(id);
+            let Ok(mut chunks) = receive.read(true) else {
+                return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+            };
+            next = chunks.next(usize::MAX);
+            must_tell = chunks.finalize().should_transmit();
+        }
         match next {
             Ok(Some(chunk)) => (self.unread, self.answered) = (chunk.bytes, true),
             Ok(None) => self.ended = true,
