@@ -3,7 +3,7 @@
 //! Every property of an object is a pure function of its id, its content type and the global seed. Client and
 //! server never exchange properties; each computes them (see [`crate::Catalog`]).
 
-use crate::hex::{hex, hex_sixteen};
+use crate::hex::{hex, hex_sixteen, parse_hex};
 use crate::id::{ID_TEXT_LEN, UniqId};
 use crate::rng::mix;
 
@@ -46,6 +46,10 @@ pub struct Oid {
 
 /// Length of a standard path in bytes.
 pub const PATH_LEN: usize = 50;
+/// Where its parts begin.
+const WORLD_AT: usize = 2;
+const KIND_AT: usize = WORLD_AT + ID_TEXT_LEN + 2;
+const NAME_AT: usize = PATH_LEN - 16;
 
 impl Oid {
     /// The number that represents the object in seeded draws. The kind does not contribute.
@@ -66,13 +70,22 @@ impl Oid {
     ///   └── world id (26) ───────┘  └kind └── name (16 hex digits)
     /// ```
     pub fn path(&self) -> [u8; PATH_LEN] {
-        const WORLD_AT: usize = 2;
-        const KIND_AT: usize = WORLD_AT + ID_TEXT_LEN + 2;
         let mut out = *b"/w00000000.00000000:00000000/t00/_0000000000000000";
         out[WORLD_AT..WORLD_AT + ID_TEXT_LEN].copy_from_slice(&self.world.text());
         out[KIND_AT..KIND_AT + 2].copy_from_slice(&hex(u32::from(self.kind.0))[6..]);
-        out[PATH_LEN - 16..].copy_from_slice(&hex_sixteen(self.name));
+        out[NAME_AT..].copy_from_slice(&hex_sixteen(self.name));
         out
+    }
+
+    /// The object with this standard path; `None` if it is none.
+    pub fn of_path(path: &[u8; PATH_LEN]) -> Option<Oid> {
+        let before = |at: usize| [path[at - 2], path[at - 1]];
+        if [before(WORLD_AT), before(KIND_AT), before(NAME_AT)] != [*b"/w", *b"/t", *b"/_"] {
+            return None;
+        }
+        let world = UniqId::parse(&path[WORLD_AT..WORLD_AT + ID_TEXT_LEN])?;
+        let kind = parse_hex(&path[KIND_AT..KIND_AT + 2])? as u8;
+        Some(Oid { world, kind: ContentKind(kind), name: parse_hex(&path[NAME_AT..])? })
     }
 }
 

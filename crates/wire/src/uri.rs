@@ -15,6 +15,10 @@ pub struct UrlParts<'a> {
 
 /// Splits an absolute URL; `None` if it is not `scheme://authority...`.
 pub fn split(url: &[u8]) -> Option<UrlParts<'_>> {
+    if url.starts_with(b"/") {
+        // Links in pages are seldom absolute.
+        return None;
+    }
     let uri = Reference::new(url);
     let (scheme, authority) = (uri.scheme?, uri.authority?);
     let at = scheme.len() + 3 + authority.len();

@@ -9,6 +9,11 @@ use polygraph_traffic::{ContentKind, Oid};
 /// then the next `_` and 16 hex digits. Text before and after is ignored, so prefixes and extensions are free.
 /// `None` if the URL names no object of a test.
 pub fn parse(url: &[u8]) -> Option<Oid> {
+    // Nearly all URLs begin with a standard path.
+    url.first_chunk().and_then(Oid::of_path).or_else(|| search(url))
+}
+
+fn search(url: &[u8]) -> Option<Oid> {
     let last = url.len().checked_sub(PATH_LEN - 1)?;
     let (world_at, world) = (0..=last)
         .filter(|&at| url[at] == b'w')
@@ -48,6 +53,18 @@ mod tests {
         fn round_trips(time: u32, mix: u32, counter: u32, kind: u8, name: u64) {
             let oid = Oid { world: UniqId { time, mix, counter }, kind: ContentKind(kind), name };
             prop_assert_eq!(parse(&oid.path()), Some(oid));
+        }
+
+        #[test]
+        fn standard_paths_are_read_like_others(
+            time: u32, mix: u32, counter: u32, kind: u8, name: u64,
+            at in 0..PATH_LEN, byte in prop::sample::select(b"wt_/.:09afAFg\xff".to_vec()), rest in "[wt_/0-9a-f]{0,60}",
+        ) {
+            let oid = Oid { world: UniqId { time, mix, counter }, kind: ContentKind(kind), name };
+            let mut url = [&oid.path()[..], rest.as_bytes()].concat();
+            prop_assert_eq!((parse(&url), search(&url)), (Some(oid), Some(oid)));
+            url[at] = byte;
+            prop_assert_eq!(parse(&url), search(&url));
         }
 
         #[test]
