@@ -49,7 +49,7 @@ impl ProfileContext {
     ) -> ProfileContext {
         let filter = || {
             let tags = LinkTags::parse(&profile.container_tags).unwrap_or_default();
-            Rc::new(LinkFilter { tags, raw: profile.raw_uri_thrower.clone() })
+            Rc::new(LinkFilter::new(tags, profile.raw_uri_thrower.clone()))
         };
         ProfileContext {
             links: (profile.embed_recur > 0.0).then(filter),

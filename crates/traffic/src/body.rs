@@ -64,6 +64,8 @@ pub(crate) enum BodyPiece {
     Filler(Filler, usize),
     /// The bytes that were made for the body, from an offset on.
     Made(usize),
+    /// The start or the end of pages, from an offset on.
+    PageEnd(&'static [u8], usize),
     /// Content from files.
     Content(Reading),
 }
@@ -73,10 +75,30 @@ impl BodyPiece {
     fn skip(&mut self, n: u64) {
         match self {
             BodyPiece::Filler(_, offset) => *offset = filler_place(*offset, n),
-            BodyPiece::Made(offset) => *offset += n as usize,
+            BodyPiece::Made(offset) | BodyPiece::PageEnd(_, offset) => *offset += n as usize,
             BodyPiece::Content(reading) => reading.skip(n),
         }
     }
+
+    /// What the next bytes of the piece, `bytes`, can contain.
+    fn describe<'a>(&self, bytes: &'a [u8]) -> Equal<'a> {
+        match self {
+            BodyPiece::Filler(Filler::Text, _) => Equal::Text(bytes),
+            BodyPiece::PageEnd(frame, 0) if frame.len() == bytes.len() => Equal::PageEnd(bytes),
+            _ => Equal::Other(bytes),
+        }
+    }
+}
+
+/// Bytes that are those of a body, by what they can contain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Equal<'a> {
+    /// Filler of text, which never looks like markup.
+    Text(&'a [u8]),
+    /// All of the start or of the end of a page: whole tags without attributes.
+    PageEnd(&'a [u8]),
+    /// Anything else: a tag with a link, a part of one, or content of any kind.
+    Other(&'a [u8]),
 }
 
 /// The position in the filler `n` bytes after `offset`.
@@ -112,8 +134,8 @@ pub struct Body {
 struct More {
     /// Pieces after the current one with their lengths.
     rest: vec::IntoIter<(BodyPiece, u64)>,
-    /// Bytes that were made for the body: everything except filler and content from files, such as the tags of
-    /// a page.
+    /// Bytes that were made for the body: everything except filler, frames and content from files, such as the tags
+    /// of a page.
     made: Vec<u8>,
 }
 
@@ -163,6 +185,10 @@ impl Builder<'_> {
     fn text(&mut self, bytes: &[u8]) {
         self.add(BodyPiece::Made(self.made.len()), bytes.len() as u64);
         self.made.extend_from_slice(bytes);
+    }
+
+    fn frame(&mut self, bytes: &'static [u8]) {
+        self.add(BodyPiece::PageEnd(bytes, 0), bytes.len() as u64);
     }
 
     /// Adds material up to `until`.
@@ -376,6 +402,11 @@ impl Body {
     /// Compares the next bytes with `data` and skips the equal ones. Returns the number of equal bytes: the
     /// length of `data` if all of it is as expected.
     pub fn compare(&mut self, data: &[u8]) -> usize {
+        self.compare_noting(data, |_| ())
+    }
+
+    /// As [`Body::compare`]; passes the equal bytes to `note`, in their order.
+    pub fn compare_noting<'a>(&mut self, data: &'a [u8], mut note: impl FnMut(Equal<'a>)) -> usize {
         let mut same = 0;
         while same < data.len() {
             let chunk = self.chunk();
@@ -384,13 +415,16 @@ impl Body {
             if n == 0 {
                 break;
             }
-            if chunk[..n] != *theirs {
-                let equal = chunk.iter().zip(theirs).take_while(|(a, b)| a == b).count();
-                self.advance(equal as u64);
-                return same + equal;
+            let equal = match chunk[..n] == *theirs {
+                true => n,
+                false => chunk.iter().zip(theirs).take_while(|(a, b)| a == b).count(),
+            };
+            note(self.current.0.describe(&theirs[..equal]));
+            self.advance(equal as u64);
+            same += equal;
+            if equal < n {
+                break;
             }
-            self.advance(n as u64);
-            same += n;
         }
         same
     }
@@ -401,6 +435,7 @@ impl Body {
         let bytes = match piece {
             BodyPiece::Filler(filler, offset) => &filler.bytes()[filler_place(*offset, done)..],
             _ if done > 0 => &[],
+            BodyPiece::PageEnd(frame, offset) => &frame[*offset..],
             BodyPiece::Made(offset) => self.more.as_ref().map_or(&[][..], |more| &more.made[*offset..]),
             BodyPiece::Content(reading) => reading.chunk(),
         };
@@ -441,10 +476,10 @@ fn container(builder: &mut Builder<'_>, catalog: &Catalog, oid: &Oid) {
         && size >= (PAGE_HEAD.len() + PAGE_TAIL.len()) as u64;
     let end = builder.end - if framed { PAGE_TAIL.len() as u64 } else { 0 };
     // Made in one go: the frame, and each tag with the filler before it.
-    builder.made.reserve(PAGE_HEAD.len() + PAGE_TAIL.len() + count as usize * TAG_ROOM);
+    builder.made.reserve(count as usize * TAG_ROOM);
     builder.pieces.reserve(3 + 2 * count as usize);
     if framed {
-        builder.text(PAGE_HEAD);
+        builder.frame(PAGE_HEAD);
     }
     for (index, embedded) in catalog.first_embedded(oid, count).enumerate() {
         builder.stretch_between_tags((start + step * (index as u64 + 1)).min(end));
@@ -460,7 +495,7 @@ fn container(builder: &mut Builder<'_>, catalog: &Catalog, oid: &Oid) {
     }
     if framed {
         builder.stretch(end);
-        builder.text(PAGE_TAIL);
+        builder.frame(PAGE_TAIL);
     }
 }
 

@@ -17,6 +17,8 @@ const MAX_CHOSEN: usize = 24;
 pub struct LinkTags {
     /// Tag and attribute, in lower case.
     pairs: Vec<(ShortName, ShortName)>,
+    /// Whether the usual ones, `<embed src>`, are among them.
+    has_usual: bool,
 }
 
 /// A malformed selection of tags.
@@ -27,11 +29,20 @@ pub struct BadTag(pub String);
 impl Default for LinkTags {
     /// The default: `<embed src>`.
     fn default() -> LinkTags {
-        LinkTags { pairs: vec![(ShortName::of(b"embed"), ShortName::of(b"src"))] }
+        LinkTags::new(vec![LinkTags::usual()])
     }
 }
 
 impl LinkTags {
+    fn new(pairs: Vec<(ShortName, ShortName)>) -> LinkTags {
+        LinkTags { has_usual: pairs.contains(&LinkTags::usual()), pairs }
+    }
+
+    /// The tag and the attribute of links in pages of the servers of a test.
+    fn usual() -> (ShortName, ShortName) {
+        (ShortName::of(b"embed"), ShortName::of(b"src"))
+    }
+
     /// Reads selections such as `<embed src>` or `<a href>`; several attributes may follow a tag.
     ///
     /// # Errors
@@ -52,7 +63,7 @@ impl LinkTags {
                 return Err(bad());
             }
         }
-        Ok(LinkTags { pairs })
+        Ok(LinkTags::new(pairs))
     }
 
     fn has(&self, tag: &ShortName, attribute: &ShortName) -> bool {
@@ -156,6 +167,11 @@ impl Scanner {
         }
     }
 
+    /// Whether the text is between tags so far: more of it without `<` changes nothing and has no links.
+    pub fn is_between_tags(&self) -> bool {
+        matches!(self.state, State::Text)
+    }
+
     /// Ends the text. Afterwards the scanner is in its initial state.
     pub fn finish(&mut self, mut sink: impl FnMut(MarkupEvent<'_>)) {
         let fault = match self.state {
@@ -174,6 +190,14 @@ impl Scanner {
     fn step(&mut self, tags: &LinkTags, data: &[u8], sink: &mut impl FnMut(MarkupEvent<'_>)) -> usize {
         let byte = data[0];
         let (state, taken) = match self.state {
+            State::Text
+                if byte == b'<'
+                    && tags.has_usual
+                    && let Some(link) = usual_link(data) =>
+            {
+                sink(MarkupEvent::Link(link));
+                (State::Text, data.len())
+            }
             State::Text => until(b'<', data, State::Open, State::Text),
             State::Skip => until(b'>', data, State::Text, State::Skip),
             State::Open => self.open(data, sink),
@@ -338,10 +362,17 @@ fn is_url(value: &[u8]) -> bool {
     !value.is_empty() && value.iter().all(|&b| b > b' ' && b != 0x7f)
 }
 
-/// True if `value` may be a URL and needs no decoding.
+/// True if `value` may be a URL, needs no decoding and has no double quotes.
 fn is_plain(value: &[u8]) -> bool {
     // Without an early exit, the loop can process several bytes at once.
-    !value.is_empty() && value.iter().fold(true, |plain, &b| plain & (b > b' ') & (b != 0x7f) & (b != b'&'))
+    let is_plain = |b: u8| (b > b' ') & (b != 0x7f) & (b != b'&') & (b != b'"');
+    !value.is_empty() && value.iter().fold(true, |plain, &b| plain & is_plain(b))
+}
+
+/// The link in `data` if that is a single tag, as servers of a test write them.
+fn usual_link(data: &[u8]) -> Option<&[u8]> {
+    let link = data.strip_prefix(b"<embed src=\"")?.strip_suffix(b"\">")?;
+    (link.len() <= MAX_VALUE && is_plain(link)).then_some(link)
 }
 
 /// Skips to after `byte`: the state is `found` there, or `here` if `byte` does not occur.
@@ -486,6 +517,43 @@ mod tests {
         check(&format!("<img src='{long}'><embed src=/x>"), &[Ok("/x")]);
         check(&format!("<{long} src=/no><a {long}=/no><embed src=/x>"), &[Err(Long), Err(Long), Ok("/x")]);
         check("", &[]);
+    }
+
+    /// A piece that is a whole tag is read at once; it has the same links as one that is read byte by byte.
+    #[test]
+    fn whole_tags_are_like_others() {
+        let long = format!("<embed src=\"{}\">", "x".repeat(MAX_VALUE + 1));
+        for tag in [
+            "<embed src=\"/x\">",
+            "<embed src=\"\">",
+            "<embed src=\"a b\">",
+            "<embed src=\"a&amp;b\">",
+            "<embed src=\"/x\"><embed x=\"\">",
+            "<embed src=\"/x\" id=\">",
+            "<embed src=\">",
+            &long,
+        ] {
+            for chosen in ["<embed src>", "<embed href>", "<a src>"] {
+                let tags = LinkTags::parse(&[chosen]).unwrap();
+                for before in ["", "<", "<a x=\"", "<!--", "<script>"] {
+                    let text = [before, tag, "<embed src=/y>"].concat();
+                    let (start, end) = (before.len(), before.len() + tag.len());
+                    let mut scanner = Scanner::default();
+                    let mut found = Vec::new();
+                    let mut sink = |item: MarkupEvent<'_>| {
+                        found.push(match item {
+                            MarkupEvent::Link(url) => Ok(String::from_utf8_lossy(url).into_owned()),
+                            MarkupEvent::Fault(fault) => Err(fault),
+                        });
+                    };
+                    for piece in [&text[..start], &text[start..end], &text[end..]] {
+                        scanner.feed(&tags, piece.as_bytes(), &mut sink);
+                    }
+                    scanner.finish(&mut sink);
+                    assert_eq!(found, scan(&tags, text.as_bytes(), 1), "{text}, {chosen}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use polygraph_stats::ErrorKind;
 use polygraph_traffic::Body;
-use polygraph_traffic::body::{PERIOD, is_filler};
+use polygraph_traffic::body::{Equal, PERIOD, is_filler};
 
 use crate::violation::Violation;
 
@@ -46,6 +46,11 @@ impl Comparison {
 
     /// Compares the next bytes. Returns how many of them are correct.
     pub fn take(&mut self, bytes: &[u8]) -> usize {
+        self.take_noting(bytes, |_| ())
+    }
+
+    /// As [`Comparison::take`]; passes the correct bytes to `note`.
+    pub fn take_noting(&mut self, bytes: &[u8], note: impl FnMut(Equal<'_>)) -> usize {
         if let Some(sample) = &mut self.differs {
             let room = SAMPLE - sample.len().min(SAMPLE);
             sample.extend_from_slice(&bytes[..room.min(bytes.len())]);
@@ -54,7 +59,7 @@ impl Comparison {
         }
         // Bytes after the expected end are a size error, not a content error.
         let bytes = &bytes[..bytes.len().min(usize::try_from(self.expected.len()).unwrap_or(usize::MAX))];
-        let same = self.expected.compare(bytes);
+        let same = self.expected.compare_noting(bytes, note);
         self.equal += same as u64;
         if same < bytes.len() {
             self.differs = Some(bytes[same..].iter().take(SAMPLE).copied().collect());

@@ -531,10 +531,18 @@ impl ContentSink for Entity<'_> {
                 }
             }
             Way::Plain(comparison) => {
-                let right = comparison.take(bytes);
                 // Inserted content that is not ours has no links to follow.
-                if let Some(links) = &mut self.links {
-                    links.take(&bytes[..right]);
+                match &mut self.links {
+                    Some(links) if links.reads_text() => {
+                        let right = comparison.take(bytes);
+                        links.take(&bytes[..right]);
+                    }
+                    Some(links) => {
+                        comparison.take_noting(bytes, |right| links.take_known(right));
+                    }
+                    None => {
+                        comparison.take(bytes);
+                    }
                 }
             }
             Way::Gzip(decoder) => {

@@ -141,9 +141,8 @@ async fn read<L: Link>(
             if matches!(progress, Progress::Complete { .. }) {
                 links.finish();
             }
-            for link in std::mem::take(&mut links.found) {
-                found_link(flight.request, flight.exchange.hop, &link);
-            }
+            links.found.iter().for_each(|link| found_link(flight.request, flight.exchange.hop, link));
+            links.found.clear();
         }
         if progress != Progress::Partial {
             return Ok(progress);
