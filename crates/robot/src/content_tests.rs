@@ -13,6 +13,7 @@ use polygraph_traffic::ranges::{Extent, RangeRule};
 use polygraph_traffic::{
     Catalog, Content, ContentKind, Distr, Fingerprint, IdSource, Method, RequestKind, Seed, Selector,
 };
+use polygraph_wire::checksum::{self, ContentMd5};
 
 use crate::group_tests::{errors, pages, run, settings};
 use crate::request::generator::{Factors, RequestGenerator};
@@ -81,6 +82,42 @@ fn ranges_of_content_that_quotes_its_url_are_as_they_have_to_be() {
     });
     assert_eq!(errors(&run(&link, settings, 20)), []);
     assert!(link.asked().iter().any(|ask| ask.field("Range").is_some()));
+}
+
+/// The digest of an object that is requested again is known, so it is not computed again, but still compared.
+#[test]
+fn digests_of_known_objects_are_compared() {
+    let catalog = Catalog { seed: Seed(3), contents: vec![Content::plain("c", Distr::Const(1000.0), 1.0)] };
+    for (name, altered) in [("same", false), ("digest", false), ("body", true)] {
+        let seen = std::cell::RefCell::new(std::collections::HashSet::new());
+        let link = TestLink::new({
+            let catalog = catalog.clone();
+            move |ask: &Ask| {
+                let mut body = catalog.body(&ask.oid(), b"").to_vec();
+                let mut digest = ContentMd5::default();
+                digest.update(&body);
+                let mut digest = checksum::text(digest.finish());
+                let is_repeated = !seen.borrow_mut().insert(ask.oid());
+                if is_repeated && name == "digest" {
+                    digest[3] ^= 1;
+                }
+                if is_repeated && altered {
+                    body[500] ^= 1;
+                }
+                let field = format!("Content-MD5: {}\r\n", String::from_utf8_lossy(&digest));
+                Answer::Reply(reply(ask, "200 OK", &field, &body), Nanos::ZERO)
+            }
+        });
+        let block = run(&link, settings(catalog.clone(), |robot| robot.behavior.recurrence = 0.7), 100);
+        let asked: Vec<_> = link.asked().iter().map(Ask::oid).collect();
+        let objects: std::collections::HashSet<_> = asked.iter().collect();
+        let repeats = (asked.len() - objects.len()) as u64;
+        assert!(repeats > 30, "{repeats}");
+        let wrong = if name == "same" { 0 } else { repeats };
+        let expected = [(ErrorKind::AlteredBody, wrong)];
+        assert_eq!(errors(&block), &expected[..usize::from(wrong > 0)], "{name}");
+        assert_eq!(block.verified.digests, asked.len() as u64 - wrong, "{name}");
+    }
 }
 
 /// Replies to HEAD announce the length of the object, another one, or none.

@@ -17,6 +17,7 @@ use rustc_hash::FxHashMap;
 
 use crate::connections::hop::Hop;
 use crate::divide;
+use crate::exchange::digests::KnownDigests;
 use crate::exchange::links::LinkFilter;
 use crate::exchange::reply::ReplyMeta;
 use crate::request::Request;
@@ -122,6 +123,8 @@ pub struct GroupContext<L> {
     pub phase_status: Cell<PhaseStatus>,
     /// A buffer for the head of the request that is being sent.
     pub head_buffer: RefCell<Vec<u8>>,
+    /// Digests of objects that were requested.
+    pub known_digests: RefCell<KnownDigests>,
     /// The facts of judged replies, whose memory the next replies use.
     pub spare_replies: RefCell<Vec<Box<ReplyMeta>>>,
     /// Hosts of foreign URLs that need their own connections.
@@ -178,6 +181,7 @@ impl<L: Link> GroupContext<L> {
             reply_rng: RefCell::new(settings.seed.stream("connection", settings.first_number() as u64)),
             phase_status: Cell::default(),
             head_buffer: RefCell::default(),
+            known_digests: RefCell::default(),
             spare_replies: RefCell::default(),
             foreign_hosts: RefCell::default(),
             link,

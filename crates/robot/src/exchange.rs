@@ -1,6 +1,7 @@
 //! Exchanges: one or more requests on one connection, and their replies.
 
 pub mod comparison;
+pub mod digests;
 pub mod entity;
 pub mod links;
 pub mod receive;

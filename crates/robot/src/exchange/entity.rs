@@ -1,12 +1,13 @@
 //! The content of a reply while it arrives: whether the server must have sent it, and which objects it embeds.
 
+use std::cell::RefCell;
 use std::io::Write;
 
 use flate2::write::GzDecoder;
 use polygraph_link::Link;
 use polygraph_stats::ErrorKind;
 use polygraph_traffic::content::{BodySource, MAX_BODY};
-use polygraph_traffic::{Body, Catalog, Fingerprint, Method};
+use polygraph_traffic::{Body, Catalog, Fingerprint, Method, Oid};
 use polygraph_wire::checksum::{self, ContentMd5};
 use polygraph_wire::marks::ContentsMark;
 use polygraph_wire::multipart::{self, MultipartError};
@@ -14,6 +15,7 @@ use polygraph_wire::range::{ByteRange, ContentRange};
 
 use crate::context::{ProfileContext, RobotContext};
 use crate::exchange::comparison::Comparison;
+use crate::exchange::digests::KnownDigests;
 use crate::exchange::links::LinkSearch;
 use crate::exchange::reply::{Coding, ContentSink, ReplyMeta};
 use crate::request::Request;
@@ -71,6 +73,16 @@ struct Seen {
     equal: u64,
 }
 
+/// The digest that a reply announces, and that of its content.
+struct Digest {
+    /// The value of `Content-MD5`.
+    announced: Vec<u8>,
+    /// The digest of all of the object, if it is known.
+    known: Option<[u8; 16]>,
+    /// The digest of what arrived so far, if that of the object is not known.
+    so_far: ContentMd5,
+}
+
 /// The content of one reply.
 pub struct Entity<'a> {
     settings: &'a Settings,
@@ -83,7 +95,8 @@ pub struct Entity<'a> {
     /// Size of the object in bytes, without any coding, if it is known.
     size: Option<u64>,
     way: Way,
-    digest: Option<Box<(ContentMd5, Vec<u8>)>>,
+    known_digests: &'a RefCell<KnownDigests>,
+    digest: Option<Box<Digest>>,
     problem: Option<Violation>,
     /// Finds links to embedded objects, if the content may have any.
     pub links: Option<Box<LinkSearch>>,
@@ -128,6 +141,7 @@ impl<'a> Entity<'a> {
             url,
             size: None,
             way: Way::Ignored,
+            known_digests: &cx.group.known_digests,
             digest: None,
             problem: None,
             links: None,
@@ -318,17 +332,39 @@ impl<'a> Entity<'a> {
                 problem.or(seen.problem.take()).or_else(open).or_else(much)
             }
         };
-        let of_digest = self.digest.take().and_then(|digest| {
-            let (mut digest, announced) = *digest;
-            verified.digest = true;
-            let found = checksum::text(digest.finish());
-            let found = String::from_utf8_lossy(&found).into_owned();
-            let announced = String::from_utf8_lossy(&announced).into_owned();
-            let detail = "the digest of the body is not that of Content-MD5";
-            (found != announced)
-                .then(|| Violation::new(ErrorKind::AlteredBody, detail).expected(announced, found))
+        let digest = self.digest.take();
+        verified.digest = digest.is_some();
+        let of_digest = || digest.and_then(|digest| self.wrong_digest(*digest));
+        (of_content.or_else(of_digest), verified)
+    }
+}
+
+impl Entity<'_> {
+    /// The violation in the digest that a reply with the right content announces, if there is one.
+    fn wrong_digest(&self, digest: Digest) -> Option<Violation> {
+        let Digest { announced, known, mut so_far } = digest;
+        let found = known.unwrap_or_else(|| {
+            let found = so_far.finish();
+            if let Some(whole) = self.whole_object() {
+                self.known_digests.borrow_mut().keep(whole, found);
+            }
+            found
         });
-        (of_content.or(of_digest), verified)
+        let found = checksum::text(found);
+        let differs = || {
+            let [announced, found] =
+                [&announced[..], &found[..]].map(|text| String::from_utf8_lossy(text).into_owned());
+            let detail = "the digest of the body is not that of Content-MD5";
+            Violation::new(ErrorKind::AlteredBody, detail).expected(announced, found)
+        };
+        (announced != found).then(differs)
+    }
+
+    /// The object and its size, if the right content is all of it without coding and does not depend on the URL.
+    fn whole_object(&self) -> Option<(Oid, u64)> {
+        let content = self.catalog().content(self.request.oid.kind)?;
+        let is_plain = matches!(self.way, Way::Plain(_)) && content.injection.is_none();
+        Some((self.request.oid, self.size.filter(|_| is_plain)?))
     }
 }
 
@@ -509,19 +545,22 @@ impl ContentSink for Entity<'_> {
             self.problem = self.begin_ranges(meta).err();
             return;
         }
-        if let Some(announced) = rare.and_then(|rare| rare.md5.clone()) {
-            self.digest = Some(Box::new((ContentMd5::default(), announced)));
-        }
         let comparison = Comparison::new(self.expected());
         self.way = match meta.coding {
             Coding::Gzip => Way::Gzip(Box::new(GzDecoder::new(Sink(comparison, Vec::new())))),
             _ => Way::Plain(comparison),
         };
+        if let Some(announced) = rare.and_then(|rare| rare.md5.clone()) {
+            let known = self.whole_object().and_then(|whole| self.known_digests.borrow().get(whole));
+            self.digest = Some(Box::new(Digest { announced, known, so_far: ContentMd5::default() }));
+        }
     }
 
     fn take(&mut self, bytes: &[u8]) {
-        if let Some(digest) = &mut self.digest {
-            digest.0.update(bytes);
+        if let Some(digest) = &mut self.digest
+            && digest.known.is_none()
+        {
+            digest.so_far.update(bytes);
         }
         match &mut self.way {
             Way::Ignored => {}
