@@ -364,13 +364,15 @@ impl Body {
         self.left -= n;
         loop {
             let (piece, left) = &mut self.current;
-            let step = n.min(*left);
-            piece.skip(step);
-            *left -= step;
-            n -= step;
-            if *left > 0 {
+            if n < *left {
+                if n > 0 {
+                    piece.skip(n);
+                    *left -= n;
+                }
                 return;
             }
+            // Most pieces are skipped at once, whatever their bytes are.
+            n -= std::mem::take(left);
             match self.more.as_mut().and_then(|more| more.rest.next()) {
                 Some(next) => self.current = next,
                 None => return,
