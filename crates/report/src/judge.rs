@@ -43,6 +43,7 @@ mod surplus;
 mod throttled;
 mod trend;
 mod unanswered;
+mod unasked;
 mod uploads;
 mod verified;
 

@@ -7,7 +7,7 @@ use polygraph_stats::block::SLOW_SETUP;
 use super::{
     FindingSeverity, Findings, accepting, blame, contents, ended, explained, foreign, freshness, generator,
     kinds, logs, outside, overload, replies, routing, sample, sent_again, stalls, starved, surplus,
-    throttled, trend, unanswered, uploads, verified,
+    throttled, trend, unanswered, unasked, uploads, verified,
 };
 use crate::facts::RunFacts;
 use crate::mixed::{MIXED, STARTS_APART_S};
@@ -76,6 +76,14 @@ fn table() -> Vec<Rule> {
             .into(),
         Invalid,
         logs::elsewhere,
+    );
+    add(
+        unasked::UNASKED,
+        "no request arrived at the servers of the run, but replies have the mark of servers that made them for their requests (`X-Xact`): \
+         somebody else answered"
+            .into(),
+        Invalid,
+        unasked::unasked,
     );
     add(
         MIXED,

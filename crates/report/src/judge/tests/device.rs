@@ -309,6 +309,24 @@ fn requests_that_nobody_made_are_told() {
     assert_eq!(told(80), ["surplus"]);
 }
 
+/// Replies that look right, but of which the servers of the run know nothing: those of a server left over from another test.
+#[test]
+fn replies_that_none_of_the_servers_made_are_told() {
+    let told = |change: fn(&mut RunFacts)| {
+        let mut facts = fold(&Run::default().logs()).unwrap();
+        facts.server.as_mut().unwrap().total.as_mut().unwrap().block.xacts.entered = 0;
+        change(&mut facts);
+        judge(&facts).findings.iter().any(|finding| finding.rule == "unasked")
+    };
+    assert!(told(|_| ()));
+    let damaged = |facts: &mut RunFacts| facts.server.as_mut().unwrap().processes[0].end = None;
+    assert!(!told(damaged), "the end of the server's log is missing");
+    let tolerated = |facts: &mut RunFacts| {
+        facts.client.as_mut().unwrap().total.as_mut().unwrap().block.verified.due = 0;
+    };
+    assert!(!told(tolerated), "replies of other servers are expected");
+}
+
 #[test]
 fn freshness_that_the_device_changed_is_told() {
     let changed = Run { error: Some((50, ErrorKind::FreshnessChanged)), ..Run::default() };
