@@ -12,7 +12,7 @@ pub(super) const UNASKED: &str = "unasked";
 /// the workload asks for, prove nothing, and are not verified.
 fn first_hand(robots: &Block) -> u64 {
     let replies = [Class::Miss, Class::Uncachable].map(|class| robots.class(class).size.count());
-    replies.iter().sum::<u64>().saturating_sub(robots.foreign.started).min(robots.verified.due)
+    replies.iter().sum::<u64>().saturating_sub(robots.foreign.started).min(robots.verified.replies)
 }
 
 /// Any server of this program answers for any object, with marks that look right. If none is one of the run, what is known of the
