@@ -84,7 +84,7 @@ impl BodyPiece {
     fn describe<'a>(&self, bytes: &'a [u8]) -> Equal<'a> {
         match self {
             BodyPiece::Filler(Filler::Text, _) => Equal::Text(bytes),
-            BodyPiece::PageEnd(frame, 0) if frame.len() == bytes.len() => Equal::PageEnd(bytes),
+            BodyPiece::PageEnd(all, 0) if all.len() == bytes.len() => Equal::PageEnd(bytes),
             _ => Equal::Other(bytes),
         }
     }
@@ -134,7 +134,7 @@ pub struct Body {
 struct More {
     /// Pieces after the current one with their lengths.
     rest: vec::IntoIter<(BodyPiece, u64)>,
-    /// Bytes that were made for the body: everything except filler, frames and content from files, such as the tags
+    /// Bytes that were made for the body: everything except filler, ends of pages and content from files, such as the tags
     /// of a page.
     made: Vec<u8>,
 }
@@ -187,7 +187,7 @@ impl Builder<'_> {
         self.made.extend_from_slice(bytes);
     }
 
-    fn frame(&mut self, bytes: &'static [u8]) {
+    fn page_end(&mut self, bytes: &'static [u8]) {
         self.add(BodyPiece::PageEnd(bytes, 0), bytes.len() as u64);
     }
 
@@ -437,7 +437,7 @@ impl Body {
         let bytes = match piece {
             BodyPiece::Filler(filler, offset) => &filler.bytes()[filler_place(*offset, done)..],
             _ if done > 0 => &[],
-            BodyPiece::PageEnd(frame, offset) => &frame[*offset..],
+            BodyPiece::PageEnd(all, offset) => &all[*offset..],
             BodyPiece::Made(offset) => self.more.as_ref().map_or(&[][..], |more| &more.made[*offset..]),
             BodyPiece::Content(reading) => reading.chunk(),
         };
@@ -477,11 +477,11 @@ fn container(builder: &mut Builder<'_>, catalog: &Catalog, oid: &Oid) {
     let framed = matches!(builder.material, Material::Filler(..))
         && size >= (PAGE_HEAD.len() + PAGE_TAIL.len()) as u64;
     let end = builder.end - if framed { PAGE_TAIL.len() as u64 } else { 0 };
-    // Made in one go: the frame, and each tag with the filler before it.
+    // Tags are made in one go.
     builder.made.reserve(count as usize * TAG_ROOM);
     builder.pieces.reserve(3 + 2 * count as usize);
     if framed {
-        builder.frame(PAGE_HEAD);
+        builder.page_end(PAGE_HEAD);
     }
     for (index, embedded) in catalog.first_embedded(oid, count).enumerate() {
         builder.stretch_between_tags((start + step * (index as u64 + 1)).min(end));
@@ -497,7 +497,7 @@ fn container(builder: &mut Builder<'_>, catalog: &Catalog, oid: &Oid) {
     }
     if framed {
         builder.stretch(end);
-        builder.frame(PAGE_TAIL);
+        builder.page_end(PAGE_TAIL);
     }
 }
 

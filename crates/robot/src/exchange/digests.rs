@@ -8,15 +8,9 @@ const KEPT: usize = 1024;
 /// An object, and its size in bytes.
 type Whole = (Oid, u64);
 
-/// The digests of some objects with their sizes, each in the only place that it can have.
-#[derive(Debug)]
+/// The digests of some objects with their sizes, each in the only place that it can have. Without any, it takes no memory.
+#[derive(Debug, Default)]
 pub struct KnownDigests(Vec<Option<(Whole, [u8; 16])>>);
-
-impl Default for KnownDigests {
-    fn default() -> KnownDigests {
-        KnownDigests(vec![None; KEPT])
-    }
-}
 
 impl KnownDigests {
     fn place(oid: Oid) -> usize {
@@ -25,11 +19,13 @@ impl KnownDigests {
 
     /// The digest of the object, if it is known.
     pub fn get(&self, whole: Whole) -> Option<[u8; 16]> {
-        self.0[KnownDigests::place(whole.0)].filter(|(known, _)| *known == whole).map(|(_, digest)| digest)
+        let kept = self.0.get(KnownDigests::place(whole.0)).copied().flatten();
+        kept.filter(|(known, _)| *known == whole).map(|(_, digest)| digest)
     }
 
     /// Keeps the digest of an object, in place of another.
     pub fn keep(&mut self, whole: Whole, digest: [u8; 16]) {
+        self.0.resize(KEPT, None);
         self.0[KnownDigests::place(whole.0)] = Some((whole, digest));
     }
 }
@@ -44,6 +40,7 @@ mod tests {
     fn digests_are_those_of_their_objects_and_the_newest_stay() {
         let whole = |kind, name| (Oid { world: UniqId::default(), kind: ContentKind(kind), name }, 9);
         let mut known = KnownDigests::default();
+        assert_eq!(known.get(whole(3, 1)), None);
         let (count, digest) = (4 * KEPT as u64, |name: u64| [(name % 251) as u8; 16]);
         for name in 1..=count {
             known.keep(whole(3, name), digest(name));
