@@ -44,7 +44,7 @@ const fn entry(code: u16, name: &'static str, openssl: &'static str) -> Entry {
     Entry { code, name, openssl }
 }
 
-/// Supported cipher suites, in the order in which clients prefer them: that of browsers, which need no longer keys than those of AES-128.
+/// Supported cipher suites, in the order in which clients prefer them: that of browsers, with AES-128 before AES-256.
 const CIPHERS: &[Entry] = &[
     entry(0x1301, "TLS_AES_128_GCM_SHA256", "TLS13_AES_128_GCM_SHA256"),
     entry(0x1302, "TLS_AES_256_GCM_SHA384", "TLS13_AES_256_GCM_SHA384"),

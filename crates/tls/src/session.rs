@@ -164,11 +164,7 @@ impl Session {
             Ok(Opened::Data(range)) => (self.opened, self.plain) = (plain, range),
             Ok(Opened::Nothing) => {}
             Ok(Opened::End) => self.given.ended = true,
-            Err(error) => {
-                let failure = TlsFailure::from(error);
-                self.state = State::Failed(failure.clone());
-                return Err(failure);
-            }
+            Err(error) => return Err(self.fail(error.into())),
         }
         Ok(size)
     }
@@ -183,7 +179,12 @@ impl Session {
             State::Traffic(_) => self.take_records(),
             State::Failed(failure) => return Err(failure.clone()),
         };
-        worked.inspect_err(|failure| self.state = State::Failed(failure.clone()))
+        worked.map_err(|failure| self.fail(failure))
+    }
+
+    fn fail(&mut self, failure: TlsFailure) -> TlsFailure {
+        self.state = State::Failed(failure.clone());
+        failure
     }
 
     /// Works on the handshake.
