@@ -213,6 +213,13 @@ mod tests {
         !has_control && !value.first().is_some_and(is_blank) && !value.last().is_some_and(is_blank)
     }
 
+    #[test]
+    fn connection_specific_names_have_their_kind() {
+        for name in CONNECTION_FIELDS {
+            assert_eq!(NameKind::of_good(name.as_bytes()), NameKind::ConnectionSpecific, "{name}");
+        }
+    }
+
     proptest! {
         #[test]
         fn values_are_checked_at_every_place(

@@ -177,6 +177,7 @@ proptest! {
             prop_assert!(size <= 500 && decoder.table.size() <= 200);
         }
     }
+
     /// Whatever is in a table when a field is named by its index.
     #[test]
     fn what_a_table_knows_is_what_a_look_would_find(
