@@ -463,6 +463,13 @@ mod tests {
     use proptest::prelude::*;
 
     fn scan(tags: &LinkTags, text: &[u8], step: usize) -> Vec<Result<String, MarkupError>> {
+        scan_pieces(tags, text.chunks(step.max(1)))
+    }
+
+    fn scan_pieces<'a>(
+        tags: &LinkTags,
+        pieces: impl IntoIterator<Item = &'a [u8]>,
+    ) -> Vec<Result<String, MarkupError>> {
         let mut scanner = Scanner::default();
         let mut found = Vec::new();
         let mut sink = |item: MarkupEvent<'_>| {
@@ -471,7 +478,7 @@ mod tests {
                 MarkupEvent::Fault(fault) => Err(fault),
             });
         };
-        for piece in text.chunks(step.max(1)) {
+        for piece in pieces {
             scanner.feed(tags, piece, &mut sink);
         }
         scanner.finish(&mut sink);
@@ -538,18 +545,8 @@ mod tests {
                 for before in ["", "<", "<a x=\"", "<!--", "<script>"] {
                     let text = [before, tag, "<embed src=/y>"].concat();
                     let (start, end) = (before.len(), before.len() + tag.len());
-                    let mut scanner = Scanner::default();
-                    let mut found = Vec::new();
-                    let mut sink = |item: MarkupEvent<'_>| {
-                        found.push(match item {
-                            MarkupEvent::Link(url) => Ok(String::from_utf8_lossy(url).into_owned()),
-                            MarkupEvent::Fault(fault) => Err(fault),
-                        });
-                    };
-                    for piece in [&text[..start], &text[start..end], &text[end..]] {
-                        scanner.feed(&tags, piece.as_bytes(), &mut sink);
-                    }
-                    scanner.finish(&mut sink);
+                    let pieces = [&text[..start], &text[start..end], &text[end..]].map(str::as_bytes);
+                    let found = scan_pieces(&tags, pieces);
                     assert_eq!(found, scan(&tags, text.as_bytes(), 1), "{text}, {chosen}");
                 }
             }
