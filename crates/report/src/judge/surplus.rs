@@ -32,19 +32,19 @@ pub(super) fn surplus(facts: &RunFacts, found: &mut Findings) {
     }
     let (caused, arrived) = (causes(robots), servers.basic_marked as f64);
     if arrived - caused > LEAST.max(ERRORS_MAX * caused) {
-        let hits = robots.class(Class::Hit).size.count();
-        // Hits that cost a request each save nothing, and may be none: their mark is a field of the reply.
-        let doubt = match arrived - caused >= ERRORS_MAX * hits as f64 && hits > 0 {
-            true => format!(
-                "; if the device asks for hits again, or changes `X-Xact`, the hit ratio is not proven ({hits} hits)"
-            ),
-            false => String::new(),
-        };
-        let text = format!(
+        let mut text = format!(
             "{arrived:.0} plain GET requests of robots arrived at servers, but at most {caused:.0} transactions of robots can be the reason, \
              because the others were hits or uploads: the device sends requests more than once or fetches copies in the background, or the \
-             logs do not cover the same time{doubt}"
+             logs do not cover the same time"
         );
+        let hits = robots.class(Class::Hit).size.count() as f64;
+        if hits > 0.0 {
+            // A hit that costs a request saves nothing, and may be none: its mark is a field of the reply.
+            let doubtful = hits.min(arrived - caused);
+            text += &format!(
+                "; if it asks for hits again, or changes `X-Xact`, {doubtful:.0} of the {hits:.0} hits are not proven"
+            );
+        }
         found.warn(SURPLUS, text);
     }
 }

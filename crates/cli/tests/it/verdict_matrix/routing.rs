@@ -50,6 +50,18 @@ pub fn servers() -> Vec<Row> {
             Want::VALID.warning("idle server"),
             balanced("balancer", |[first, _]| Deed::Balance([first, first])),
         ),
+        Row::new(
+            "a run",
+            "a surrogate asks a server that is left over from another test",
+            Want::invalid("test", "unasked"),
+            |sandbox| {
+                let port = free_port();
+                let _other = sandbox.start(&format!("server --port {port} --loops 1"));
+                wait_for_listener(port);
+                let device = Device::start(Deed::Balance([port, port]));
+                run(sandbox, &workload("", "", MEASURE), &format!("--surrogate 127.0.0.1:{}", device.port()))
+            },
+        ),
         Row::new("a run", "the device replaces `Host`", Want::VALID.warning("host"), |sandbox| {
             let device = Device::start(Deed::Rewrite(|head| {
                 let mut lines: Vec<&str> = head.lines().collect();

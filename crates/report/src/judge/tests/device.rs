@@ -302,6 +302,7 @@ fn requests_that_nobody_made_are_told() {
         facts.server.as_mut().unwrap().total.as_mut().unwrap().block.basic_marked = others + more;
         let verdict = judge(&facts);
         assert_eq!(verdict.outcome, VerdictOutcome::Valid, "{verdict:#?}");
+        assert!(verdict.findings.iter().all(|finding| finding.text.contains(&format!(", {more} of the "))));
         verdict.findings.iter().map(|finding| finding.rule).collect::<Vec<_>>()
     };
     // Of about 1,600 transactions that were no hits.
