@@ -6,8 +6,9 @@
 //! objects, resets) does not depend on the speed of the bench. What it was *too slow* for (time-outs, refused
 //! connections, connections at their limit, transactions piling up) may be caused by a bench that no longer reads its sockets. So
 //! evidence of the second kind becomes a mere warning if the bench was saturated, stalled, answered late or did not accept connections, or if
-//! others had the processors of the device's host. What the device says of its servers (502, 503, 504) is void if the servers were
-//! slow in one of these ways. If client and server disagree about the contents, there is no evidence against the device.
+//! others had the processors of the device's host. Answers that were late by a small part of the time that transactions took excuse nothing.
+//! What the device says of its servers (502, 503, 504) is void if the servers were slow in one of these ways. If client and server disagree
+//! about the contents, or others than the servers of the run answered, there is no evidence against the device.
 //!
 //! What a device sends after its origin server has ended is no evidence against it either: only counts until then are, see
 //! `RunFacts::origin_gone`. Where robots connect to the servers directly, there is no device: failures then count against the
@@ -29,6 +30,7 @@ mod foreign;
 mod freshness;
 mod generator;
 mod kinds;
+mod lateness;
 mod logs;
 mod outside;
 mod overload;
@@ -44,6 +46,7 @@ mod throttled;
 mod trend;
 mod unanswered;
 mod unasked;
+mod unfinished;
 mod uploads;
 mod verified;
 
@@ -66,7 +69,7 @@ pub(crate) const BINS: BinSet = BinSet::LATENESS;
 
 /// Applies all rules.
 pub fn judge(facts: &RunFacts) -> Verdict {
-    let mut found = Findings { all: Vec::new(), tested: facts.tested.clone() };
+    let mut found = Findings { all: Vec::new(), tested: facts.tested.clone(), late_enough: false };
     rules().iter().for_each(|rule| rule.apply(facts, &mut found));
     found.into_verdict()
 }
@@ -76,6 +79,8 @@ struct Findings {
     all: Vec<VerdictFinding>,
     /// What was tested, as far as is known.
     tested: Tested,
+    /// Whether servers were so late that a device may have been slow because of them.
+    late_enough: bool,
 }
 
 /// Rules that find the bench too slow: a slow device is no evidence then.
@@ -86,7 +91,7 @@ const NEARLY_ALL: f64 = 0.9;
 
 /// Rules about failed transactions, for which a device is not responsible if its origin servers are not running.
 const FAILURES: [&str; 6] =
-    ["errors", "error goal", "following", "growing", overload::UNFINISHED, "unanswered"];
+    ["errors", "error goal", "following", "growing", unfinished::UNFINISHED, "unanswered"];
 
 impl Findings {
     /// Adds a note for readers of the figures, without effect on the outcome.
@@ -186,7 +191,7 @@ impl Findings {
             return Some("others on its host may be the cause: it lacked a processor");
         }
         let of_server = |finding: &VerdictFinding| finding.party == Some(LimitingParty::Server);
-        if void_by != VoidBy::StoppedServers
+        if (void_by == VoidBy::SlowServers || any_side && self.late_enough)
             && invalid().any(|finding| finding.rule == "late" && of_server(finding))
         {
             return Some("the bench may be the cause: its servers answered late");
@@ -202,7 +207,7 @@ impl Findings {
         self.excuse_for_missing_server_log();
         let excuses: Vec<Option<&str>> =
             self.all.iter().map(|finding| self.excuse(finding.void_by)).collect();
-        let Findings { all: mut findings, tested } = self;
+        let Findings { all: mut findings, tested, .. } = self;
         for (finding, excuse) in findings.iter_mut().zip(excuses) {
             if let Some(excuse) = excuse {
                 finding.weight = FindingSeverity::Warning;

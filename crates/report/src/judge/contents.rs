@@ -2,7 +2,7 @@
 
 use polygraph_stats::ErrorKind;
 
-use super::{FindingSeverity, Findings, LimitingParty, blame};
+use super::{FindingSeverity, Findings, LimitingParty, blame, unasked};
 use crate::facts::{ProcessFacts, RunFacts};
 use crate::figures::error_count;
 use crate::text;
@@ -41,6 +41,10 @@ pub(super) fn contents(facts: &RunFacts, found: &mut Findings) {
     }
     let share = format!("in {other:.0} of {ended:.0} replies");
     if sides_agree(facts) {
+        if unasked::others_answered(facts) {
+            // The contents are those of the servers that answered instead.
+            return;
+        }
         let text = format!("{share} the contents mark is not the one that the servers send");
         return found.failed_as("content", blame::WRONG_CONTENT, text);
     }
@@ -73,15 +77,21 @@ pub(super) fn compared(facts: &RunFacts, found: &mut Findings) {
 }
 
 impl Findings {
-    /// Findings against a device are void if client and server disagree about what is right.
+    /// Findings against a device are void if client and server disagree about what is right, or others answered.
     pub(super) fn excuse_for_contents(&mut self) {
-        let disagree =
-            self.all.iter().any(|found| found.rule == CONTENTS && found.weight == FindingSeverity::Invalid);
-        for finding in
-            self.all.iter_mut().filter(|finding| disagree && finding.weight == FindingSeverity::Failed)
-        {
+        let is_invalid = |rule| {
+            self.all.iter().any(|found| found.rule == rule && found.weight == FindingSeverity::Invalid)
+        };
+        let why = if is_invalid(CONTENTS) {
+            "client and server disagree about the contents"
+        } else if is_invalid(unasked::UNASKED) {
+            "servers that are not part of this run answered"
+        } else {
+            return;
+        };
+        for finding in self.all.iter_mut().filter(|finding| finding.weight == FindingSeverity::Failed) {
             finding.weight = FindingSeverity::Warning;
-            finding.text.push_str(" (no evidence: client and server disagree about the contents)");
+            finding.text.push_str(&format!(" (no evidence: {why})"));
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use polygraph_stats::{Block, Class, ErrorKind};
 
-use super::blame::ERRORS_MAX;
 use super::chance::{allowance, batches};
 use super::explained::{explained, occupied};
 use super::{Findings, LimitingParty, foreign};
@@ -11,16 +10,10 @@ use crate::figures::error_count;
 use crate::scope::Scope;
 use crate::series::SeriesPoint;
 
-pub(super) const UNFINISHED: &str = "unfinished";
 /// Largest share by which the measured rate may be below the offered rate.
 pub(super) const GAP_MAX: f64 = 0.03;
 /// Seconds from the start of a run in which levels rise to their steady values; growth in this time proves nothing.
-const SETTLING_S: f64 = 5.0;
-/// Largest share of what started in a phase that may have had no reply at its end.
-pub(super) const OPEN_MAX: f64 = 1.0 / 3.0;
-/// So much more often may transactions end in the second half of a phase than in the first if what they wait for is the limit: while
-/// replies only take long, more and more arrive.
-const FLAT: f64 = 1.25;
+pub(super) const SETTLING_S: f64 = 5.0;
 /// Number of parts of a phase; a level must grow in each of them.
 const GROWTH_PARTS: usize = 5;
 
@@ -126,60 +119,14 @@ pub(super) fn following(facts: &RunFacts, found: &mut Findings) {
     }
 }
 
-/// In a phase that ends while levels still rise to their steady values, [`following`] proves nothing. But the figures of a phase in which so
-/// many requests got no reply are not those of a device that answers all, whoever is to blame.
-pub(super) fn unfinished(facts: &RunFacts, found: &mut Findings) {
-    for (phase, begin_s, end_s) in primary(facts) {
-        let (Some(scope), middle) = (&phase.scope, (begin_s + end_s) / 2.0) else { continue };
-        let xacts = &scope.block.xacts;
-        let (begun, ended) = (xacts.entered as f64, xacts.left as f64);
-        let gap = begun - ended;
-        if middle >= SETTLING_S || gap <= OPEN_MAX * begun {
-            continue;
-        }
-        let text = format!(
-            "{ended:.0} transactions ended in phase {}, and {begun:.0} started ({:.0} % fewer)",
-            phase.name,
-            100.0 * gap / begun
-        );
-        // Without servers' logs, and if robots ask as much as the device can answer, the reason is not known.
-        let server = facts.server.as_ref().and_then(|server| server.phase(&phase.name)?.scope.as_ref());
-        let at_servers = server.map(|scope| scope.block.xacts.last as f64);
-        let is_steady = facts.main_side().offered_rate().is_some() && !phase.is_ramp();
-        // Only what robots have sent can be at the device: they may wait for names, tickets and connections as well.
-        let waited = scope.block.unanswered.older_than(0.0).map_or(0, |(_, count)| count) as f64;
-        let too_short = "the phase is too short to tell who was the limit";
-        match (limited(facts, scope, &phase.name, gap), at_servers) {
-            (Some((party, why)), _) => found.invalid(UNFINISHED, party, format!("{text}{why}")),
-            (None, Some(thinking)) if gap - thinking <= OPEN_MAX * begun => {
-                let text = format!("{text}: servers were still working on {thinking:.0}, so {too_short}");
-                found.invalid(UNFINISHED, LimitingParty::Test, text);
-            }
-            (None, Some(thinking))
-                if is_steady && waited - thinking > ERRORS_MAX * begun && is_flat(facts, begin_s, end_s) =>
-            {
-                let text = format!(
-                    "{text}, no faster at its end than at its start, and {waited:.0} requests had waited for a second or longer: the device \
-                     cannot keep up"
-                );
-                found.add_slow_device(UNFINISHED, text);
-            }
-            (None, _) => found.invalid(UNFINISHED, LimitingParty::Test, format!("{text}: {too_short}")),
-        }
-    }
-}
-
-/// Whether transactions ended about as often in the first half of this time as in the second.
-fn is_flat(facts: &RunFacts, begin_s: f64, end_s: f64) -> bool {
-    let points = points(facts, begin_s, end_s);
-    let half = points.len() / 2;
-    let rate = |points: &[&SeriesPoint]| total(points, "baseline.rep.rate") / seconds(points);
-    half > 0 && rate(&points[points.len() - half..]) <= FLAT * rate(&points[..half])
-}
-
 /// Why transactions had to wait, if the bench explains it: robots may not open more connections, or other failures that it explains.
 /// So many more transactions than before had not ended.
-fn limited(facts: &RunFacts, scope: &Scope, phase: &str, more: f64) -> Option<(LimitingParty, String)> {
+pub(super) fn limited(
+    facts: &RunFacts,
+    scope: &Scope,
+    phase: &str,
+    more: f64,
+) -> Option<(LimitingParty, String)> {
     let by_robots = || Some((LimitingParty::Test, occupied(facts, phase)?));
     explained(facts, scope, phase).or_else(by_robots).or_else(|| foreign::piled_up(facts, scope, more))
 }
@@ -190,16 +137,16 @@ pub(super) fn primary(facts: &RunFacts) -> impl Iterator<Item = (&PhaseFacts, f6
     phases.filter_map(|phase| Some((phase, phase.begin_s?, phase.end_s?)))
 }
 
-fn points(facts: &RunFacts, begin_s: f64, end_s: f64) -> Vec<&SeriesPoint> {
+pub(super) fn points(facts: &RunFacts, begin_s: f64, end_s: f64) -> Vec<&SeriesPoint> {
     let series = facts.main_side().series.iter();
     series.filter(|point| point.at_s >= begin_s && point.at_s <= end_s).collect()
 }
 
-fn seconds(points: &[&SeriesPoint]) -> f64 {
+pub(super) fn seconds(points: &[&SeriesPoint]) -> f64 {
     points.iter().map(|point| point.seconds).sum()
 }
 
-fn total(points: &[&SeriesPoint], figure: &str) -> f64 {
+pub(super) fn total(points: &[&SeriesPoint], figure: &str) -> f64 {
     points.iter().filter_map(|point| Some(point.get(figure)? * point.seconds)).sum()
 }
 
@@ -224,7 +171,7 @@ fn has_risen(points: &[&SeriesPoint], gap: f64) -> bool {
     part == 0 || level(&points[points.len() - part..]) - level(&points[..part]) > gap / 3.0
 }
 
-fn mean(points: &[&SeriesPoint], figure: &str) -> f64 {
+pub(super) fn mean(points: &[&SeriesPoint], figure: &str) -> f64 {
     let values: Vec<f64> = points.iter().filter_map(|point| point.get(figure)).collect();
     values.iter().sum::<f64>() / values.len() as f64
 }

@@ -5,7 +5,7 @@ use polygraph_stats::{EndReason, ErrorKind, Side};
 
 use super::blame::{self, Blame, ERRORS_MAX, failed_by, most_to_blame, relayed};
 use super::explained::{explained, refused_certificate};
-use super::stalls::late_replies;
+use super::lateness::late_replies;
 use super::{Findings, LimitingParty, apart, foreign};
 use crate::facts::{PhaseFacts, RunFacts};
 use crate::scope::Scope;

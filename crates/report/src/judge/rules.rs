@@ -6,8 +6,8 @@ use polygraph_stats::block::SLOW_SETUP;
 
 use super::{
     FindingSeverity, Findings, accepting, blame, contents, ended, explained, foreign, freshness, generator,
-    kinds, logs, outside, overload, replies, routing, sample, sent_again, stalls, starved, surplus,
-    throttled, trend, unanswered, unasked, uploads, verified,
+    kinds, lateness, logs, outside, overload, replies, routing, sample, sent_again, stalls, starved, surplus,
+    throttled, trend, unanswered, unasked, unfinished, uploads, verified,
 };
 use crate::facts::RunFacts;
 use crate::mixed::{MIXED, STARTS_APART_S};
@@ -79,9 +79,12 @@ fn table() -> Vec<Rule> {
     );
     add(
         unasked::UNASKED,
-        "no request arrived at the servers of the run, but replies have the mark of servers that made them for their requests (`X-Xact`): \
-         somebody else answered"
-            .into(),
+        format!(
+            "more replies have the mark of servers that made them for their requests (`X-Xact`) than requests arrived at the servers of the \
+             run, by more than {} and {:.0}: somebody else answered",
+            percent(blame::ERRORS_MAX),
+            surplus::LEAST
+        ),
         Invalid,
         unasked::unasked,
     );
@@ -197,12 +200,14 @@ fn table() -> Vec<Rule> {
         "late",
         format!(
             "more than 1 % of the servers' think times ended late by more than {} ms or {} of the servers' mean \
-             response time, whichever is longer",
-            stalls::THINK_LATE_MS,
-            percent(generator::LATE_SHARE)
+             response time, whichever is longer; a device may have been slow because of that if it is {} of the time for which transactions \
+             were open, or more",
+            lateness::THINK_LATE_MS,
+            percent(generator::LATE_SHARE),
+            percent(lateness::EXCUSE_SHARE)
         ),
         Invalid,
-        stalls::late_servers,
+        lateness::late_servers,
     );
     add(
         "samples",
@@ -445,14 +450,15 @@ fn table() -> Vec<Rule> {
     );
     // What was never answered comes before what was answered too late.
     add(
-        overload::UNFINISHED,
+        unfinished::UNFINISHED,
         format!(
             "in a primary phase that is too short for `following`, fewer transactions ended than started, by more than {}. FAILED if they \
-             ended as often in its first half as in its second, and servers were not working on those that are missing; else INVALID (test)",
-            percent((overload::OPEN_MAX * 1e3).round() / 1e3)
+             ended as often in its first half as in its second, and servers were not working on those that are missing; else INVALID (test). \
+             If fewer are missing, FAILED in the same case, provided that replies took longer and longer",
+            percent((unfinished::OPEN_MAX * 1e3).round() / 1e3)
         ),
         Failed,
-        overload::unfinished,
+        unfinished::unfinished,
     );
     add(
         "error goal",

@@ -3,9 +3,8 @@
 
 use polygraph_stats::EndReason;
 
-use super::{Findings, LimitingParty, apart};
-use crate::facts::{PhaseFacts, ProcessFacts, RunFacts, SideFacts};
-use crate::scope::Scope;
+use super::Findings;
+use crate::facts::{PhaseFacts, ProcessFacts, RunFacts};
 
 /// Longest stall, in seconds, that a process may have in the judged time.
 pub(super) const LONGEST_S: f64 = 1.0;
@@ -18,11 +17,6 @@ pub(super) const SHORT_SHARE_MAX: f64 = 0.05;
 /// Stalls with a total of less than this many seconds, or of less than this share of the judged time, cause no warning.
 const TOLD_S: f64 = 0.25;
 const TOLD_SHARE: f64 = 0.005;
-/// Lateness in milliseconds that is always allowed for 99 % of the think times.
-pub(super) const THINK_LATE_MS: f64 = 10.0;
-/// Lateness in milliseconds of a reply that makes devices give up, and perhaps do without the server for a while; their time limits are
-/// seconds.
-const GIVE_UP_MS: f64 = 500.0;
 
 /// The stalls of a process within a part of the run.
 #[derive(Clone, Copy, Default)]
@@ -95,44 +89,6 @@ pub(super) fn judged(facts: &RunFacts) -> Vec<(f64, f64)> {
     let phases =
         side.phases.iter().filter(|phase| headline.contains(&phase.name.as_str()) || given_up(phase));
     phases.filter_map(|phase| Some((phase.begin_s?, phase.end_s?))).collect()
-}
-
-/// Think times that ended later than drawn: the server, not the device, caused this part of the response times.
-pub(super) fn late_servers(facts: &RunFacts, found: &mut Findings) {
-    let Some(total) = facts.server.as_ref().and_then(measured) else { return };
-    let Some(late_ms) = total.block.late_us.quantile(0.99).map(|us| us as f64 * 1e-3) else { return };
-    let allowed_ms = allowed_ms(total);
-    if late_ms > allowed_ms {
-        let (late_ms, allowed_ms) = apart(late_ms, allowed_ms, 1);
-        let text = format!(
-            "servers answered late: 1 % of their think times ended more than {late_ms} ms late; the limit is {allowed_ms} ms"
-        );
-        found.invalid("late", LimitingParty::Server, text);
-    }
-}
-
-/// Lateness in milliseconds that is allowed for 99 % of the think times of servers.
-fn allowed_ms(total: &Scope) -> f64 {
-    let mean_ms = total.rptm_us().mean().map_or(0.0, |us| us * 1e-3);
-    THINK_LATE_MS.max(super::generator::LATE_SHARE * mean_ms)
-}
-
-/// The largest number of failures for which a device may say that a server does not answer, because servers answered late: one for each
-/// late reply, or any number if a reply was so late that the device may have given the server up.
-pub(super) fn late_replies(facts: &RunFacts) -> f64 {
-    let Some(total) = facts.server.as_ref().and_then(measured) else { return f64::INFINITY };
-    let late = &total.block.late_us;
-    if late.max().is_some_and(|us| us as f64 * 1e-3 >= GIVE_UP_MS) {
-        return f64::INFINITY;
-    }
-    let in_time = late.share_up_to((allowed_ms(total) * 1e3) as u64).unwrap_or(1.0);
-    (1.0 - in_time) * late.count() as f64
-}
-
-/// What servers counted in their primary phases, or in all phases if they have no primary phase.
-fn measured(server: &SideFacts) -> Option<&Scope> {
-    let primary = server.phases.iter().find(|phase| phase.primary && phase.scope.is_some());
-    primary.and_then(|phase| phase.scope.as_ref()).or(server.total.as_ref())
 }
 
 #[cfg(test)]

@@ -62,6 +62,19 @@ pub fn servers() -> Vec<Row> {
                 run(sandbox, &workload("", "", MEASURE), &format!("--surrogate 127.0.0.1:{}", device.port()))
             },
         ),
+        Row::new(
+            "a run",
+            "a surrogate asks such a server for every second request",
+            Want::invalid("test", "unasked"),
+            |sandbox| {
+                let [own, other] = [free_port(), free_port()];
+                let _other = sandbox.start(&format!("server --port {other} --loops 1"));
+                wait_for_listener(other);
+                let device = Device::start(Deed::Balance([own, other]));
+                let text = workload("", "", MEASURE).replace("PORT", &own.to_string());
+                run(sandbox, &text, &format!("--surrogate 127.0.0.1:{}", device.port()))
+            },
+        ),
         Row::new("a run", "the device replaces `Host`", Want::VALID.warning("host"), |sandbox| {
             let device = Device::start(Deed::Rewrite(|head| {
                 let mut lines: Vec<&str> = head.lines().collect();

@@ -174,6 +174,17 @@ pub fn short() -> Vec<Row> {
         ),
         Row::new(
             "a run",
+            "robots offer a third more than the device answers, for 8 s",
+            Want::failed("unfinished", "the device did not sustain the load"),
+            |sandbox| {
+                let device = Device::start(Deed::Queue(Duration::from_millis(8)));
+                let words = SHORT.replace("--goal 2.5s", "--goal 8s");
+                let done = sandbox.polygraph(&format!("run --proxy 127.0.0.1:{} {words}", device.port()));
+                Got::of_run(sandbox, &done)
+            },
+        ),
+        Row::new(
+            "a run",
             "servers think for most of the time that is measured",
             Want::invalid("test", "unfinished"),
             |sandbox| proxied(sandbox, &workload("xact_think = const(2sec);", "", MEASURE)),

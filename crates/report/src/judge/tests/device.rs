@@ -1,9 +1,10 @@
 //! Runs whose limit was the device.
 
-use polygraph_stats::Class;
 use polygraph_stats::record::settings::{ACCOUNTS, NO_ACCOUNTS};
+use polygraph_stats::{Block, Class};
 
 use super::*;
+use crate::facts::SideFacts;
 
 #[test]
 fn error_share() {
@@ -86,9 +87,8 @@ fn hits_that_were_not_offered_are_only_a_warning() {
 fn a_device_that_was_still_cold() {
     // 36 % of the hits are missed at the start of the primary phase, and one percent at its end.
     let cold = Run { cold: Some(8.0), phases: [4.0, 60.0, 2.0], rate: 200.0, ..Run::default() };
-    check_logs(&[cold.client(), Run::default().server()], VerdictOutcome::Valid, &["(trend)", "(trend)"]);
-    let warm = Run { cold: Some(1.0), ..cold };
-    check_logs(&[warm.client(), Run::default().server()], VerdictOutcome::Valid, &[]);
+    check(&cold, VerdictOutcome::Valid, &["(trend)", "(trend)"]);
+    check(&Run { cold: Some(1.0), ..cold }, VerdictOutcome::Valid, &[]);
 }
 
 #[test]
@@ -313,19 +313,30 @@ fn requests_that_nobody_made_are_told() {
 /// Replies that look right, but of which the servers of the run know nothing: those of a server left over from another test.
 #[test]
 fn replies_that_none_of_the_servers_made_are_told() {
-    let told = |change: fn(&mut RunFacts)| {
+    fn total(side: &mut Option<SideFacts>) -> &mut Block {
+        &mut side.as_mut().unwrap().total.as_mut().unwrap().block
+    }
+    // The share of the replies that are no hits, about 1,600, for which a request arrived.
+    let told = |arrived: f64, change: fn(&mut RunFacts)| {
         let mut facts = fold(&Run::default().logs()).unwrap();
-        facts.server.as_mut().unwrap().total.as_mut().unwrap().block.xacts.entered = 0;
+        let robots = total(&mut facts.client);
+        let replies = robots.xacts.entered - robots.class(Class::Hit).size.count();
+        total(&mut facts.server).xacts.entered = (replies as f64 * arrived) as u64;
         change(&mut facts);
         judge(&facts).findings.iter().any(|finding| finding.rule == "unasked")
     };
-    assert!(told(|_| ()));
+    let all_told = [0.0, 0.5, 0.8, 0.98].map(|arrived| told(arrived, |_| ()));
+    assert_eq!(all_told, [true, true, true, false]);
     let damaged = |facts: &mut RunFacts| facts.server.as_mut().unwrap().processes[0].end = None;
-    assert!(!told(damaged), "the end of the server's log is missing");
-    let tolerated = |facts: &mut RunFacts| {
-        facts.client.as_mut().unwrap().total.as_mut().unwrap().block.verified.replies = 0;
+    assert!(!told(0.0, damaged), "the end of the server's log is missing");
+    let tolerated = |facts: &mut RunFacts| total(&mut facts.client).verified.replies = 0;
+    assert!(!told(0.0, tolerated), "replies of other servers are expected");
+    let other = |facts: &mut RunFacts| {
+        let robots = total(&mut facts.client);
+        (0..std::mem::take(&mut robots.verified.replies))
+            .for_each(|_| robots.count_error(ErrorKind::OtherContents));
     };
-    assert!(!told(tolerated), "replies of other servers are expected");
+    assert!(told(0.0, other), "the other servers have other contents");
 }
 
 #[test]
@@ -439,6 +450,17 @@ fn short_phases_with_few_replies() {
     assert_eq!(decided(&late), of("INVALID (test)", "unfinished"), "replies only take long");
     let fair = Run { capacity: 80.0, ..quick.clone() };
     assert_eq!(fold(&[fair.client(), quick.server()]).unwrap().verdict.outcome, VerdictOutcome::Valid);
+    // A queue that grows by 2 a second for 9 s; the last requests had waited for nearly 2 s.
+    let behind = Run { phases: [0.0, 9.0, 0.0], capacity: 70.0, unanswered: (150, 1), ..quick.clone() };
+    let longer = Run { phases: behind.phases, ..quick.clone() };
+    assert_eq!(decided(&[behind.client(), longer.server()]), of("FAILED (device)", "unfinished"));
+    let settled = Run { capacity: 1e6, means: [1.5; 2], ..behind.clone() };
+    let few = fold(&[settled.client(), longer.server()]).unwrap().verdict;
+    assert_eq!(
+        few.outcome,
+        VerdictOutcome::Valid,
+        "replies take as long at the end as at the start: {few:#?}"
+    );
     let long = Run { phases: [0.0, 30.0, 0.0], ..slow };
     assert_eq!(decided(&[long.client(), quick.server()]).1, "following");
 }

@@ -213,8 +213,10 @@ fn clients_with_and_without_a_proxy_do_not_belong_together() {
         client.log.header.settings.push(("proxy".into(), proxy.into()));
         client
     };
-    let of =
-        |proxies: [&str; 2]| verdict(&[client(proxies[0]), client(proxies[1]), Run::default().server()]).0;
+    let of = |[first, second]: [&str; 2]| {
+        let server = || Run::default().server();
+        verdict(&[client(first), client(second), server(), server()]).0
+    };
     assert_eq!(of(["10.0.0.1:3128", "none"]), "INVALID (test)");
     assert_eq!(of(["10.0.0.1:3128", "10.0.0.2:3128"]), "VALID");
 }
