@@ -81,6 +81,8 @@ faults! {
     FalseNotModified "false-304" "answers 304 to all conditional requests",
     /// `Date` is an hour late.
     WrongDate "wrong-date" "adds an hour to Date",
+    /// `Content-MD5` is the digest of no bytes at all.
+    WrongDigest "wrong-digest" "replaces Content-MD5 and leaves bodies as they are",
 }
 
 impl std::str::FromStr for Fault {
@@ -111,6 +113,9 @@ const SURPLUS: &[u8] = b"and more";
 
 /// `Date` is wrong by this many seconds.
 const DATE_OFFSET: u64 = 3600;
+
+/// The digest of no bytes, as it stands in `Content-MD5`.
+const OTHER_DIGEST: &[u8] = b"Content-MD5: 1B2M2Y8AsgTpgAmY7PhCfg==\r\n";
 
 /// A wrong answer from the store.
 #[derive(Debug)]
@@ -285,6 +290,11 @@ impl Faults {
                 }
             }
             *head = new;
+        }
+        let is_digest = |line: &&[u8]| begins(line, b"content-md5:");
+        if lines(head).any(|line| is_digest(&line)) && self.commits(Fault::WrongDigest) {
+            let other = |line| if is_digest(&line) { OTHER_DIGEST } else { line };
+            *head = lines(head).flat_map(other).copied().collect();
         }
     }
 

@@ -24,6 +24,7 @@ mod accepting;
 mod blame;
 mod chance;
 mod contents;
+mod digests;
 mod ended;
 mod explained;
 mod foreign;

@@ -140,6 +140,24 @@ fn heads_are_spoiled_for_clients_and_for_the_store() {
     let reply = Client::of(&proxy).ask(origin.get("/a", &[]));
     assert_eq!(reply.field("Date"), Some("Sun, 06 Nov 1994 09:49:37 GMT"));
     assert_eq!(reply.field("X-Any"), Some("a"));
+    let proxy = always(Fault::WrongDate);
+    let reply = Client::of(&proxy).ask(origin.get("/a", &[]));
+    assert_eq!(reply.field("Date"), Some("Sun, 06 Nov 1994 09:49:37 GMT"));
+    assert_eq!(reply.field("X-Any"), Some("a"));
+}
+
+#[test]
+fn only_digests_that_are_there_are_replaced() {
+    let origin = Origin::with(reply(&[HOUR], "hello"));
+    let proxy = always(Fault::WrongDigest);
+    let bare = Client::of(&proxy).ask(origin.get("/a", &[]));
+    assert_eq!((bare.field("Content-MD5"), proxy.snapshot().faults), (None, 0));
+    let origin = Origin::with(reply(&[HOUR, "Content-MD5: XUFAKrxLKna5cZ2REBfFkg=="], "hello"));
+    for _ in 0..2 {
+        let reply = Client::of(&proxy).ask(origin.get("/b", &[]));
+        assert_eq!((reply.field("Content-MD5"), reply.text()), (Some("1B2M2Y8AsgTpgAmY7PhCfg=="), "hello"));
+    }
+    assert_eq!(proxy.snapshot().faults, 1, "the second reply comes from the store");
 }
 
 #[test]

@@ -301,3 +301,11 @@ fn not_modified_whatever_was_asked() {
 fn wrong_clocks() {
     finds(mixed(), Fault::WrongDate, 0.05, &[ErrorKind::ClockSkew], Often::Always);
 }
+
+/// Hits have the wrong digest, too, if their copy has it.
+#[test]
+fn wrong_digests_of_right_bodies() {
+    for contents in [mixed(), coded()] {
+        finds(contents, Fault::WrongDigest, 0.3, &[ErrorKind::WrongDigest], Often::Somehow);
+    }
+}

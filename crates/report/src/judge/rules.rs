@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 use polygraph_stats::block::SLOW_SETUP;
 
 use super::{
-    FindingSeverity, Findings, accepting, blame, contents, ended, explained, foreign, freshness, generator,
-    kinds, lateness, logs, outside, overload, replies, routing, sample, sent_again, stalls, starved, surplus,
-    throttled, trend, unanswered, unasked, unfinished, uploads, verified,
+    FindingSeverity, Findings, accepting, blame, contents, digests, ended, explained, foreign, freshness,
+    generator, kinds, lateness, logs, outside, overload, replies, routing, sample, sent_again, stalls,
+    starved, surplus, throttled, trend, unanswered, unasked, unfinished, uploads, verified,
 };
 use crate::facts::RunFacts;
 use crate::mixed::{MIXED, STARTS_APART_S};
@@ -500,6 +500,13 @@ fn table() -> Vec<Rule> {
         ),
         Warning,
         freshness::freshness,
+    );
+    add(
+        digests::DIGESTS,
+        "in the whole run, `Content-MD5` of replies was not the digest of their bodies, although these were right byte for byte (`c259`)"
+            .into(),
+        Warning,
+        digests::digests,
     );
     add(
         routing::HOST,

@@ -4,6 +4,7 @@ mod bench;
 mod device;
 mod logs;
 mod starved;
+mod wire;
 
 use polygraph_stats::stall::Stall;
 use polygraph_stats::{EndReason, ErrorKind, KindLimits, PlannedLoad, Record, RobotLimits, Side};

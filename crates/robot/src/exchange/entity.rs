@@ -340,7 +340,8 @@ impl<'a> Entity<'a> {
 }
 
 impl Entity<'_> {
-    /// The violation in the digest that a reply with the right content announces, if there is one.
+    /// The violation in the digest that a reply with the right content announces, if there is one. Content whose size is not known
+    /// is right as far as it goes, so the digest may be the only sign that the device cut it.
     fn wrong_digest(&self, digest: Digest) -> Option<Violation> {
         let Digest { announced, known, mut so_far } = digest;
         let found = known.unwrap_or_else(|| {
@@ -354,8 +355,13 @@ impl Entity<'_> {
         let differs = || {
             let [announced, found] =
                 [&announced[..], &found[..]].map(|text| String::from_utf8_lossy(text).into_owned());
-            let detail = "the digest of the body is not that of Content-MD5";
-            Violation::new(ErrorKind::AlteredBody, detail).expected(announced, found)
+            let (kind, detail) = match self.size {
+                Some(_) => {
+                    (ErrorKind::WrongDigest, "Content-MD5 is not the digest of the body, which is right")
+                }
+                None => (ErrorKind::AlteredBody, "the digest of the body is not that of Content-MD5"),
+            };
+            Violation::new(kind, detail).expected(announced, found)
         };
         (announced != found).then(differs)
     }

@@ -358,6 +358,8 @@ catalogue! {
         "The robot sent the request to another server, as `X-Target` says: the rules of the device mix up hosts, or the name server that it asks gives a wrong address. A load balancer may choose among servers with the same contents (`--balancer`)."
     "c" 258 HostChanged "host_changed" Server Noted Message "Host is not the one that the robot sent"
         "`Host`, or the host in the URL of the request, is not the server that the robot named (`X-Target`): the device replaced it, or dropped the port. Sites with several hosts, and links and redirects that servers make from it, then go wrong."
+    "c" 259 WrongDigest "wrong_digest" Client Noted Message "Content-MD5 of a right body is wrong"
+        "The body is that of the server, byte for byte, but `Content-MD5` is the digest of other bytes: the device compressed or decompressed the body and left the field as it was, or replaced the field. Clients that check it reject the reply."
     "s" 0 System "system" Both Fails Bench "other operating system error"
         "The examples name the error."
     "s" 24 NoDescriptor "no_descriptor" Both Fails Bench "too many open files"

@@ -33,6 +33,7 @@ pub fn faults() -> Vec<Row> {
         ("shift-range", broken),
         ("false-304", caching),
         ("wrong-date", Want::failed("dates", "the device sent broken messages")),
+        ("wrong-digest", Want::VALID.warning("digests")),
     ];
     let row = |(fault, want): (&'static str, Want)| {
         Row::new("`polygraph proxy --fault`", fault, want, move |sandbox| {

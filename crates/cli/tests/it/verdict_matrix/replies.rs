@@ -147,6 +147,21 @@ pub fn spoiled() -> Vec<Row> {
             CONTENT,
         ),
         make(
+            "another digest of the right body",
+            |reply, _| reply.with("Content-MD5", Some("1B2M2Y8AsgTpgAmY7PhCfg==")).bytes(),
+            Want::VALID.warning("digests"),
+        ),
+        make(
+            "one altered byte and another digest",
+            |mut reply, _| {
+                if let Some(byte) = reply.body.last_mut() {
+                    *byte ^= 1;
+                }
+                reply.with("Content-MD5", Some("1B2M2Y8AsgTpgAmY7PhCfg==")).bytes()
+            },
+            CONTENT,
+        ),
+        make(
             "the body of the previous reply",
             |reply, _| match reply.last.clone() {
                 Some(last) => reply.body(last.body).bytes(),
