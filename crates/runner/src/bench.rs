@@ -27,7 +27,9 @@ use crate::result::{
 use crate::run_settings::FAIL_TIMEOUT_S;
 use crate::simulation::RunIdentities;
 use crate::working_set::WorkingSetFiles;
-use crate::{Expectations, Failure, Notify, RunResult, RunSettings, host_check, layouts, make_directory};
+use crate::{
+    Expectations, Failure, Notify, RunResult, RunSettings, device_place, host_check, layouts, make_directory,
+};
 
 /// A test with both sides on this machine.
 #[derive(Debug)]
@@ -148,6 +150,8 @@ impl<'a> Bench<'a> {
         });
         let epoch = jiff::Timestamp::now().as_second() as u64;
         let origins: Vec<SocketAddr> = self.reserved.iter().map(ReservedAddress::address).collect();
+        let running = self.reverse_proxy.as_ref().map(|proxy| proxy.role);
+        device_place::check(&self.test, running, &origins)?;
         let engine = self.settings.engine();
         let device = self.device.take().map(|device| device.with_engine(engine));
         let mut device =

@@ -19,6 +19,7 @@ pub mod content_files;
 pub mod described_settings;
 pub mod device;
 pub mod device_model;
+pub mod device_place;
 pub mod environment;
 pub mod expectations;
 pub mod failure;

@@ -199,11 +199,6 @@ fn routes_of(
         };
         ProbeRoute { probe, target, credentials: !profile.credentials.is_empty(), may_refuse: false }
     };
-    if let Some(same) = profile.proxies.iter().find(|proxy| is_server(**proxy, server, check)) {
-        return Err(Failure::usage(format!(
-            "the proxy's address {same} is the address of the origin server: there would be no device between robots and servers"
-        )));
-    }
     let direct = if check.surrogate { ProbeTarget::Surrogate } else { ProbeTarget::Origin };
     let socks = profile.socks.as_ref().filter(|socks| socks.share > 0.0);
     let is_chained = socks.is_none_or(|socks| socks.share < 1.0 || socks.chained > 0.0);
@@ -294,11 +289,6 @@ fn first_user(profile: &Profile) -> Option<ProbeUser> {
 fn host_of(authority: &str) -> String {
     let host = uri::host_port(authority.as_bytes()).and_then(|(host, _)| std::str::from_utf8(host).ok());
     host.unwrap_or(authority).to_owned()
-}
-
-fn is_server(proxy: SocketAddr, server: &Server, check: &PreflightCheck<'_>) -> bool {
-    let here = matches!(check.origins, OriginPlaces::Here(places) if places.contains(&proxy));
-    here || server.authority.parse() == Ok(proxy)
 }
 
 /// The addresses of servers at which requests of these routes may arrive.

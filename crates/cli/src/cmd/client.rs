@@ -10,7 +10,7 @@ use polygraph_report::side_summary::SideSummary;
 use polygraph_runner::addresses::AddedAddresses;
 use polygraph_runner::environment::Machine;
 use polygraph_runner::preflight::{self, OriginPlaces, PreflightCheck};
-use polygraph_runner::{Failure, RunSettings, host_check, jobs, layouts, log_file};
+use polygraph_runner::{Failure, RunSettings, device_place, host_check, jobs, layouts, log_file};
 use polygraph_stats::{Record, Side};
 use polygraph_traffic::Distr;
 
@@ -97,13 +97,15 @@ pub fn run(args: Args) -> Done {
     if args.workload.config.is_some() {
         args.share.keep(&mut test, Side::Client)?;
     }
+    let device = args.path.device().map(|device| device.role);
+    device_place::check(&test, device, &device_place::named_places(&test))?;
     let client = args.robots.client_settings(args.tolerance.tolerance(args.accept_foreign_msgs));
     let [layout] = layouts::layouts(&test, &settings, client.open_connections, [Side::Client]);
     working_set.check(&test, notify)?;
     let load = host_check::of_client(&test, &client, layout, &[]);
     host_check::check(&load, log_file::directory(args.log.as_deref()), notify)?;
     let mut client = jobs::client_job(&test, &settings, &client, false, layout, &working_set)?;
-    let reverse_proxy = args.path.device().map(|device| device.role).filter(|role| role.acts_as_servers());
+    let reverse_proxy = device.filter(|role| role.acts_as_servers());
     if let Some(role) = reverse_proxy {
         client.header.settings.push(("device".to_owned(), role.word().to_owned()));
     }

@@ -106,8 +106,30 @@ fn somebody_who_does_not_do_the_work_of_a_device() {
 fn a_proxy_that_is_the_server_is_no_device() {
     let sandbox = Sandbox::new();
     let port = free_port();
-    let done = sandbox.polygraph(&format!("run --proxy 127.0.0.1:{port} --origin_port {port} --goal 1s"));
-    refused(&sandbox, &done, 2, &["is the address of the origin server"]);
+    let there = format!("127.0.0.1:{port}");
+    let servers = format!("--origin_port {port} --goal 1s");
+    for (words, kind) in [
+        (format!("run --proxy {there} {servers}"), "proxy"),
+        (format!("run --proxy {there} {servers} --preflight no"), "proxy"),
+        (format!("run --surrogate {there} {servers}"), "surrogate"),
+        (format!("run --balancer {there} {servers}"), "load balancer"),
+        (format!("run --balancer localhost:{port} {servers}"), "load balancer"),
+        (format!("run --balancer {there} {servers} --origin_address 0.0.0.0"), "load balancer"),
+        (format!("run --socks_proxy {there} {servers}"), "SOCKS proxy"),
+        (format!("client --proxy {there} --origin {there} --goal 1s"), "proxy"),
+    ] {
+        let done = sandbox.polygraph(&words);
+        let texts = [&format!("the {kind}'s address"), "is the address of the origin server", "--no_proxy"];
+        refused(&sandbox, &done, 2, &texts);
+    }
+    let text = "Content c = { size = const(1KB); }; Server S = { contents = [ c ]; direct_access = contents; addresses = ['ADDRESS']; };
+        Robot R = { origins = S.addresses; req_rate = 9/sec; addresses = ['127.0.0.1']; };
+        Phase p = { name = \"p\"; goal.duration = 1sec; }; schedule(p); use(S, R);";
+    sandbox.write("agents.pg", &text.replace("ADDRESS", &there));
+    for command in ["run", "client"] {
+        let done = sandbox.polygraph(&format!("{command} --config agents.pg --balancer {there}"));
+        refused(&sandbox, &done, 2, &["the load balancer's address", "is the address of the origin server"]);
+    }
 }
 
 #[test]

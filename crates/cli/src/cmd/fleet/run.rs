@@ -9,7 +9,7 @@ use polygraph_fleet::{Fleet, FleetEvent, FleetRun, LostPolicy, block_on};
 use polygraph_plan::Test;
 use polygraph_runner::environment::Machine;
 use polygraph_runner::result::{check_empty, result_directory};
-use polygraph_runner::{Expectations, Failure, RunResult, make_directory};
+use polygraph_runner::{Expectations, Failure, RunResult, device_place, make_directory};
 use polygraph_stats::Side;
 use serde_json::{Value, json};
 
@@ -75,6 +75,7 @@ impl FleetTest<'_> {
             Machine::WITHOUT_SERVERS,
         )?;
         self.path.map_or(Ok(()), |path| path.apply(&mut test))?;
+        device_place::check(&test, self.path.map(|path| path.role), &device_place::named_places(&test))?;
         let run = workload::run_of(config, &self.workload.source, self.label, self.global_seed)?;
         block_on(self.measure_with(&test, run)).map_err(Failure::setup)?
     }
