@@ -195,28 +195,28 @@ pub fn goal(text: &str) -> Result<Goal, String> {
             "`{text}` is not a goal: {why}; write 1hr, 5000 (transactions) or -1:1hr:0.30 (transactions:time:errors)"
         )
     };
+    // A phase without a goal never ends, and one of no length measures nothing: neither is meant by 0.
+    let is_zero = |part: &str| wrong(format!("`{part}` would end the test before it begins"));
+    let xactions = |part: &str| match whole_or_none(part) {
+        Some(Some(0)) => Err(is_zero(part)),
+        Some(xactions) => Ok(xactions),
+        None => Err(wrong(format!("`{part}` is not a number of transactions"))),
+    };
+    let duration = |part: &str| match time(part).map_err(wrong)? {
+        0.0 => Err(is_zero(part)),
+        seconds => Ok(Some(seconds)),
+    };
+    let absent = |part: &str| part == "-1" || is_none(part);
     let parts: Vec<&str> = text.split(':').collect();
     match parts[..] {
-        [one] => match whole_or_none(one) {
-            Some(xactions) => Ok(Goal { xactions, ..Goal::default() }),
-            None => Ok(Goal { duration: positive(time(one).map_err(wrong)?), ..Goal::default() }),
-        },
-        [xactions, duration, errors] => {
-            let absent = |text: &str| text == "-1" || is_none(text);
-            Ok(Goal {
-                fill_size: None,
-                xactions: whole_or_none(xactions)
-                    .ok_or_else(|| wrong(format!("`{xactions}` is not a number of transactions")))?,
-                duration: match absent(duration) {
-                    true => None,
-                    false => positive(time(duration).map_err(wrong)?),
-                },
-                errors: match absent(errors) {
-                    true => None,
-                    false => Some(errors_limit(errors).map_err(wrong)?),
-                },
-            })
-        }
+        [one] if whole_or_none(one).is_some() => Ok(Goal { xactions: xactions(one)?, ..Goal::default() }),
+        [one] => Ok(Goal { duration: duration(one)?, ..Goal::default() }),
+        [count, length, errors] => Ok(Goal {
+            fill_size: None,
+            xactions: xactions(count)?,
+            duration: if absent(length) { None } else { duration(length)? },
+            errors: if absent(errors) { None } else { Some(errors_limit(errors).map_err(wrong)?) },
+        }),
         _ => Err(wrong("it must have one part or three parts".into())),
     }
 }
@@ -290,16 +290,12 @@ fn whole_or_none(text: &str) -> Option<Option<u64>> {
     if text == "-1" || is_none(text) {
         return Some(None);
     }
-    text.parse().ok().map(|n| Some(n).filter(|&n| n > 0))
+    text.parse().ok().map(Some)
 }
 
 fn split_unit(text: &str) -> (&str, &str) {
     let at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     (&text[..at], &text[at..])
-}
-
-fn positive(value: f64) -> Option<f64> {
-    (value > 0.0).then_some(value)
 }
 
 fn non_negative(value: f64, text: &str) -> Result<f64, String> {
@@ -371,6 +367,10 @@ mod tests {
         );
         for text in ["", "1hr:0.3", "a:1hr:0.3", "-1:soon:0.3", "-1:1hr:lots"] {
             assert!(goal(text).is_err(), "{text}");
+        }
+        for text in ["0", "0s", "0min", "0:1hr:0.30", "-1:0:0.30", "0:-1:-1"] {
+            let error = goal(text).unwrap_err();
+            assert!(error.contains("would end the test before it begins; write 1hr"), "{text}: {error}");
         }
     }
 

@@ -20,6 +20,8 @@ fn wrong_command_lines() {
         "client --tmp_loc lru",
         "client --goal 1parsec",
         "client --goal -1:soon:0.30",
+        "client --goal 0s",
+        "run --no-proxy --goal -1:0:0.30",
         "client --ports 30000:1024",
         "client --launch_win 60",
         "client --robots none",

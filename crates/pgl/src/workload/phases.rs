@@ -108,7 +108,9 @@ fn check(phase: &Phase, used: &UsedRecord, checks: &mut Checks<'_>) {
         };
         if let Some(wrong) = wrong {
             let finding = checks.at(Code::BadPhase, used, "goal", format!("{wrong} in phase \"{name}\""));
-            checks.push(finding);
+            checks.push(
+                finding.help("write a positive number, or leave it out if something else ends the phase"),
+            );
         }
     }
     rptmstat(phase, used, checks);

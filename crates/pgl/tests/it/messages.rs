@@ -452,6 +452,8 @@ const PARTS: &[&str] = &[
     "Bench A; Bench B; use(A); use(B);",
     "Phase Q = { name = \"q\"; load_factor_end = 150%; goal.duration = 1min; }; schedule(Q);",
     "Phase Q = { name = \"q\"; load_factor_beg = 0.1; load_factor_end = 1.0; }; schedule(Q);",
+    "Phase Q = { name = \"q\"; goal.duration = 0sec; }; schedule(Q);",
+    "Phase Q = { name = \"q\"; goal.xactions = 0; }; schedule(Q);",
     "Phase Q = { name = \"q\"; stats_samples = [ StatsSampleOf ]; }; schedule(Q);",
     "StatsSample X = { capacity = 10; }; schedule(X);",
     "Phase Q = { name = \"q\"; goal.duration = 1min; rptmstat.load_delta = 1%; }; schedule(Q);",
