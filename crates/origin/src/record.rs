@@ -197,6 +197,9 @@ fn note(recorder: &Recorder, config: &OriginConfig, request: &Request, sent: &Se
     if ours && request.marks.target().is_none() {
         note(ErrorKind::NoTarget, &|| "no X-Target".into());
     }
+    if request.length_ignored {
+        note(ErrorKind::LengthIgnored, &|| "Content-Length in addition to Transfer-Encoding: chunked".into());
+    }
     if request.requested == RequestedObject::UnknownEmbedded {
         note(ErrorKind::UnknownEmbedded, &sample);
     }

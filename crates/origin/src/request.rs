@@ -115,6 +115,8 @@ pub struct Request {
     pub minor_version: u8,
     /// Whether the client keeps the connection open.
     pub keep_alive: bool,
+    /// Whether the request has a `Content-Length` beside `Transfer-Encoding: chunked`.
+    pub length_ignored: bool,
     /// What the client expects before it sends its body.
     pub expectation: Expectation,
     /// The values of all `Accept-Encoding` fields as one list, if the object has several codings.
@@ -251,7 +253,9 @@ impl RequestReader<'_> {
         request.reload = fields.reload;
         request.if_modified_since = fields.if_modified_since;
         request.minor_version = head.minor_version;
-        request.keep_alive = fields.persistence.keeps_alive(head.minor_version);
+        request.length_ignored = fields.declared.is_length_ignored();
+        // Whoever sent the request may take another place for its end (RFC 9112, section 6.1).
+        request.keep_alive = fields.persistence.keeps_alive(head.minor_version) && !request.length_ignored;
         request.expectation = if head.minor_version == 0 { Expectation::None } else { fields.expectation };
         request.accept_encoding = if has_choice(content) { accept_encoding(head) } else { None };
         request.parts = fields

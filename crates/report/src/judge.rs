@@ -28,6 +28,7 @@ mod digests;
 mod ended;
 mod explained;
 mod foreign;
+mod framing;
 mod freshness;
 mod generator;
 mod kinds;

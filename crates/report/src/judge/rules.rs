@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 use polygraph_stats::block::SLOW_SETUP;
 
 use super::{
-    FindingSeverity, Findings, accepting, blame, contents, digests, ended, explained, foreign, freshness,
-    generator, kinds, lateness, logs, outside, overload, replies, routing, sample, sent_again, stalls,
-    starved, surplus, throttled, trend, unanswered, unasked, unfinished, uploads, verified,
+    FindingSeverity, Findings, accepting, blame, contents, digests, ended, explained, foreign, framing,
+    freshness, generator, kinds, lateness, logs, outside, overload, replies, routing, sample, sent_again,
+    stalls, starved, surplus, throttled, trend, unanswered, unasked, unfinished, uploads, verified,
 };
 use crate::facts::RunFacts;
 use crate::mixed::{MIXED, STARTS_APART_S};
@@ -507,6 +507,14 @@ fn table() -> Vec<Rule> {
             .into(),
         Warning,
         digests::digests,
+    );
+    add(
+        framing::FRAMING,
+        "in the whole run, replies that robots received, or requests that servers received, had both `Content-Length` and \
+         `Transfer-Encoding` (`c78`)"
+            .into(),
+        Warning,
+        framing::framing,
     );
     add(
         routing::HOST,

@@ -206,7 +206,16 @@ impl Row {
 
     /// A short run through a device that does this.
     pub fn evil(name: &'static str, deed: Deed, want: Want) -> Row {
-        Row::new("the device answers with", name, want, move |sandbox| {
+        Row::short("the device answers with", name, deed, want)
+    }
+
+    /// A short run through a device that does this to requests.
+    pub fn through(name: &'static str, deed: Deed, want: Want) -> Row {
+        Row::short("a run", name, deed, want)
+    }
+
+    fn short(group: &'static str, name: &'static str, deed: Deed, want: Want) -> Row {
+        Row::new(group, name, want, move |sandbox| {
             let device = Device::start(deed);
             // Who waits for an answer that does not come has to give up; all others have all the time there is.
             let patience = if want == replies::SILENT { "--xact_lifetime 700ms" } else { "" };
@@ -236,6 +245,7 @@ fn rows() -> Vec<Row> {
     let all = [
         replies::canned(),
         replies::spoiled(),
+        replies::requests(),
         bench::faults(),
         bench::signals(),
         clocks::apart(),

@@ -217,6 +217,16 @@ pub fn spoiled() -> Vec<Row> {
             BROKEN,
         ),
         make(
+            "chunks with a Content-Length besides",
+            |reply, _| {
+                let body = [format!("{:x}\r\n", reply.body.len()).as_bytes(), &reply.body, b"\r\n0\r\n\r\n"]
+                    .concat();
+                let head = reply.with("Transfer-Encoding", Some("chunked")).head;
+                [head.into_bytes(), body].concat()
+            },
+            Want::VALID.warning("framing"),
+        ),
+        make(
             "a chunk that is longer than its announced size",
             |reply, _| {
                 let body =
@@ -269,4 +279,16 @@ pub fn spoiled() -> Vec<Row> {
             ASTRAY,
         ),
     ]
+}
+
+/// What devices make of requests.
+pub fn requests() -> Vec<Row> {
+    vec![Row::through(
+        "the device sends chunks with a Content-Length besides",
+        Deed::Rewrite(|head| {
+            let fields = "Content-Length: 5\r\nTransfer-Encoding: chunked";
+            format!("{}\r\n{fields}\r\n\r\n0\r\n\r\n", head.trim_end())
+        }),
+        Want::VALID.warning("framing"),
+    )]
 }
