@@ -22,6 +22,7 @@ fn wrong_command_lines() {
         "client --goal -1:soon:0.30",
         "client --goal 0s",
         "run --no-proxy --goal -1:0:0.30",
+        "run --no-proxy --expect rptm<5%",
         "client --ports 30000:1024",
         "client --launch_win 60",
         "client --robots none",

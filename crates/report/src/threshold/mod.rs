@@ -8,8 +8,8 @@
 //! change    = ( "+" | "-" ) number unit  against the first run: "%" relative, "pt" percentage points, or the figure's unit
 //! ```
 //!
-//! Names are those of `lx`, and short ones ([`crate::names`]). Units are those of the figure's kind: us, ms, s, min;
-//! bytes, KB, MB, GB; /s; Mbps; %. Without a unit, the number is in the figure's own unit. Undefined figures meet no
+//! Names are those of `lx`, and short ones ([`crate::names`]). Units are those of the figure's kind: us, ms, s, min, hr;
+//! bytes, KB, MB, GB; /s, /min, /hr; Kbps, Mbps, Gbps; %. Without a unit, the number is in the figure's own unit. Undefined figures meet no
 //! condition.
 
 mod check;

@@ -29,14 +29,14 @@ pub enum ConditionError {
         bound: String,
     },
     /// The unit does not fit the figure.
-    #[error("in `{text}`: {figure} is measured in {}, not in `{unit}`", if own.is_empty() { "plain numbers" } else { own })]
+    #[error("in `{text}`: `{unit}` does not fit {figure}, which is measured in {}", units(*own))]
     WrongUnit {
         /// The condition.
         text: String,
         /// The figure.
         figure: String,
         /// Unit of the figure.
-        own: &'static str,
+        own: Unit,
         /// The unit that was given.
         unit: String,
     },
@@ -81,7 +81,7 @@ impl FromStr for Condition {
         let wrong_unit = || ConditionError::WrongUnit {
             text: written(),
             figure: figure.name.clone(),
-            own: figure.unit.symbol(),
+            own: figure.unit,
             unit: unit.to_owned(),
         };
         let own = || factor(figure.unit, unit).map(|factor| number * factor).ok_or_else(wrong_unit);
@@ -112,34 +112,57 @@ fn split(bound: &str) -> Option<(Option<f64>, f64, &str)> {
     Some((sign, number, rest[end..].trim()))
 }
 
-/// The size of `unit` in the figure's unit; `None` if they measure different things.
+/// The size of `unit` in the figure's unit; `None` if they measure different things. Units are those of options and workload files
+/// (docs/reference/tools.md, "Value grammar"), and those that figures are printed with.
 fn factor(own: Unit, unit: &str) -> Option<f64> {
-    let time = |unit: &str| {
-        Some(match unit {
-            "us" | "µs" => 1e-6,
-            "ms" | "msec" => 1e-3,
-            "s" | "sec" => 1.0,
-            "min" => 60.0,
-            _ => return None,
-        })
-    };
     if unit.is_empty() {
         return Some(1.0);
     }
     match own {
-        Unit::Us => Some(time(unit)? * 1e6),
-        Unit::Ms => Some(time(unit)? * 1e3),
-        Unit::Seconds => time(unit),
+        Unit::Us => Some(seconds(unit)? * 1e6),
+        Unit::Ms => Some(seconds(unit)? * 1e3),
+        Unit::Seconds => seconds(unit),
         Unit::Percent => ["%", "p"].contains(&unit).then_some(1.0),
-        Unit::PerSecond => ["/s", "/sec"].contains(&unit).then_some(1.0),
-        Unit::Mbps => ["Mbps", "Mbit/s"].contains(&unit).then_some(1.0),
-        Unit::Bytes => match unit {
-            "bytes" | "B" => Some(1.0),
-            "KB" => Some(1024.0),
-            "MB" => Some(1024.0 * 1024.0),
-            "GB" => Some(1024.0 * 1024.0 * 1024.0),
+        Unit::PerSecond => Some(1.0 / seconds(unit.strip_prefix('/')?)?),
+        Unit::Mbps => match unit.to_ascii_lowercase().as_str() {
+            "kbps" | "kbit/s" => Some(1e-3),
+            "mbps" | "mbit/s" => Some(1.0),
+            "gbps" | "gbit/s" => Some(1e3),
+            _ => None,
+        },
+        Unit::Bytes => match unit.to_ascii_lowercase().as_str() {
+            "b" | "byte" | "bytes" => Some(1.0),
+            "k" | "kb" | "kib" => Some(1024.0),
+            "m" | "mb" | "mib" => Some(1024.0 * 1024.0),
+            "g" | "gb" | "gib" => Some(1024.0 * 1024.0 * 1024.0),
             _ => None,
         },
         Unit::Count | Unit::Things => None,
+    }
+}
+
+fn seconds(unit: &str) -> Option<f64> {
+    Some(match unit {
+        "us" | "usec" | "µs" => 1e-6,
+        "ms" | "msec" => 1e-3,
+        "s" | "sec" => 1.0,
+        "min" => 60.0,
+        "h" | "hr" | "hour" => 3600.0,
+        "day" => 86_400.0,
+        _ => return None,
+    })
+}
+
+/// What a figure is measured in, and the units that a condition on it may have.
+fn units(own: Unit) -> &'static str {
+    match own {
+        Unit::Us => "µs: write us, ms, s, min or hr",
+        Unit::Ms => "ms: write us, ms, s, min or hr",
+        Unit::Seconds => "s: write us, ms, s, min or hr",
+        Unit::Percent => "%: write % or p",
+        Unit::PerSecond => "/s: write /s, /min or /hr",
+        Unit::Mbps => "Mbit/s: write Kbps, Mbps or Gbps",
+        Unit::Bytes => "bytes: write bytes, KB, MB or GB",
+        Unit::Count | Unit::Things => "plain numbers: leave out the unit",
     }
 }

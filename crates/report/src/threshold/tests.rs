@@ -24,9 +24,22 @@ fn conditions_are_read() {
         ("rep.size.mean > 10KB", "rep.size.mean", None, Op::Greater, Value(10_240.0)),
         ("rep_rate>=99.5/s", "rep_rate", None, Op::GreaterOrEqual, Value(99.5)),
         ("cpu.xact.time<=1ms", "cpu.xact.time", None, Op::LessOrEqual, Value(1000.0)),
+        ("rptm.p95 < 500 usec", "baseline.rptm.p95", None, Op::Less, Value(0.5)),
+        ("rep.rate >= 120/min", "baseline.rep.rate", None, Op::GreaterOrEqual, Value(2.0)),
+        ("rep.bwidth>1.5Gbps", "rep.bwidth", None, Op::Greater, Value(1500.0)),
+        ("rep.size.mean>1kib", "rep.size.mean", None, Op::Greater, Value(1024.0)),
     ] {
         let want = (name.to_owned(), phase.map(str::to_owned), op, bound);
         assert_eq!(parsed(text), Ok(want), "{text}");
+    }
+}
+
+/// Nobody need look up what they have just read.
+#[test]
+fn figures_are_read_as_they_are_printed() {
+    for figure in crate::figures::all() {
+        let text = format!("{}<2{}", figure.name, figure.unit.symbol());
+        assert_eq!(parsed(&text).unwrap().3, Bound::Value(2.0), "{text}");
     }
 }
 
@@ -39,8 +52,9 @@ fn mistakes_are_explained() {
         ("dhrr>=5", "did you mean dhr"),
         ("dhr>=", "`` is not a bound"),
         ("dhr>=many", "`many` is not a bound"),
-        ("dhr>=54ms", "hit.ratio.obj is measured in %, not in `ms`"),
-        ("xact.level.mean>3ms", "is measured in plain numbers"),
+        ("dhr>=54ms", "`ms` does not fit hit.ratio.obj, which is measured in %: write % or p"),
+        ("xact.level.mean>3ms", "is measured in plain numbers: leave out the unit"),
+        ("rep.rate>5ms", "is measured in /s: write /s, /min or /hr"),
         ("dhr@>=54%", "name of the phase is missing"),
         ("dhr<-2%", "write pt for percentage points"),
         ("rptm>1.2.3ms", "is not a bound"),
