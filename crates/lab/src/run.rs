@@ -91,6 +91,7 @@ impl LabRun<'_> {
     /// If the test cannot be run. A test that fails is no error.
     pub fn run(self, watch: Watch<'_>) -> Result<RunResult, Failure> {
         self.check()?;
+        self.expectations.check_phases(&self.test.schedule)?;
         self.out.as_deref().map_or(Ok(()), check_empty)?;
         let Some(device) = self.lab.with_role(LabRole::Device).next().filter(|_| self.device.is_some())
         else {

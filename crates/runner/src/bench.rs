@@ -135,6 +135,7 @@ impl<'a> Bench<'a> {
     /// # Errors
     /// If the test cannot be run. A test that fails is not an error.
     pub fn run(mut self, mut observer: impl FnMut(&Header, &Record)) -> Result<RunResult, Failure> {
+        self.expectations.check_phases(&self.test.schedule)?;
         self.working_set.check(&self.test, self.notify)?;
         self.out.as_deref().map_or(Ok(()), check_empty)?;
         // The simulation puts its own device in front of the servers.

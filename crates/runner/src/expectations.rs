@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use polygraph_plan::Schedule;
 use polygraph_report::threshold::{Checked, Condition, check_run};
 use polygraph_report::{RunFacts, junit};
 
@@ -22,6 +23,19 @@ pub struct Expectations {
 pub struct ExpectationResults(Vec<Checked>);
 
 impl Expectations {
+    /// Checks, before a test starts, that it has the phases that conditions name.
+    ///
+    /// # Errors
+    /// If it does not.
+    pub fn check_phases(&self, schedule: &Schedule) -> Result<(), Failure> {
+        let phases: Vec<String> = schedule.phases.iter().map(|phase| phase.name.clone()).collect();
+        let check = |condition: &Condition| condition.check_phase(&phases);
+        self.conditions
+            .iter()
+            .try_for_each(check)
+            .map_err(|error| Failure::usage(format!("--expect: {error}")))
+    }
+
     /// Checks the conditions on the figures of a run.
     pub fn check(&self, facts: &RunFacts) -> ExpectationResults {
         ExpectationResults(check_run(facts, &self.conditions))

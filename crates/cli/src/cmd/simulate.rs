@@ -122,6 +122,8 @@ pub fn run(args: Args) -> Done {
         settings.global_seed,
         Machine::WITH_SERVERS,
     )?;
+    let expectations = Expectations::from(args.expectations.clone());
+    expectations.check_phases(&test.schedule)?;
     working_set.check(&test, notify)?;
     let directory = args.directory()?;
     // Simulations with different seeds have different times of day.
@@ -155,7 +157,6 @@ pub fn run(args: Args) -> Done {
     }
     write_manifest(&directory, &manifest)?;
     let stored = working_set.store(&test, &settings, outcome.shares.take());
-    let expectations = Expectations::from(args.expectations);
     let conclusion = Conclusion {
         directory: &directory,
         logs: &logs(&directory),

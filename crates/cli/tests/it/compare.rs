@@ -136,6 +136,13 @@ fn what_cannot_be_compared_expected_or_listed() {
         ("compare --fail_on servers.share.min<10% a b", 2, "polygraph report --expect"),
         ("run --no_proxy --expect rptm.p59<1s", 2, "did you mean"),
         ("run --no_proxy --expect rptm<+5%", 2, "compare --fail_on"),
+        (
+            "run --no_proxy --goal 100s --expect rptm@maes<1s",
+            2,
+            "no phase `maes`: did you mean meas?; the phases are warm, meas, cool",
+        ),
+        ("try --expect rptm@top1<1s", 2, "there is no phase `top1`; the phases are"),
+        ("simulate simple --expect rptm@top1<1s", 2, "there is no phase `top1`; the phases are run"),
         ("runs", 4, "no test has been run here"),
         ("runs --since yesterday .", 2, "is not a time"),
     ] {

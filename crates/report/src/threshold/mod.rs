@@ -42,6 +42,22 @@ impl Condition {
         changes.map(|change| AskedRow { figure: change.figure, phase: change.phase.clone() }).collect()
     }
 
+    /// Checks that a test with these phases, of which there is at least one, can tell whether the condition is met.
+    ///
+    /// # Errors
+    /// If the condition names another phase.
+    pub fn check_phase(&self, phases: &[String]) -> Result<(), ConditionError> {
+        let Some(phase) = self.phase.as_ref().filter(|phase| !phases.contains(phase)) else { return Ok(()) };
+        let alike = |name: &String| strsim::jaro_winkler(&name.to_lowercase(), &phase.to_lowercase());
+        let near = phases.iter().max_by(|a, b| alike(a).total_cmp(&alike(b)));
+        Err(ConditionError::UnknownPhase {
+            text: self.text.clone(),
+            phase: phase.clone(),
+            near: near.filter(|name| alike(name) > 0.8).cloned(),
+            phases: phases.to_vec(),
+        })
+    }
+
     /// Whether only servers count the figure; comparisons have what robots counted.
     pub fn is_of_servers(&self) -> bool {
         SHARES.contains(&&*self.figure.name)

@@ -20,6 +20,18 @@ pub enum ConditionError {
     /// There is no phase after the `@`.
     #[error("in `{0}`: the name of the phase is missing after @")]
     NoPhase(String),
+    /// The test has no such phase.
+    #[error("in `{text}`: there is no phase `{phase}`{}; the phases are {}", did_you_mean(near), phases.join(", "))]
+    UnknownPhase {
+        /// The condition.
+        text: String,
+        /// The phase that it names.
+        phase: String,
+        /// The phase that may be meant.
+        near: Option<String>,
+        /// The phases of the test.
+        phases: Vec<String>,
+    },
     /// The bound is not a number.
     #[error("in `{text}`: `{bound}` is not a bound: write a number and a unit, for example 54% or 250ms")]
     NoNumber {
@@ -97,6 +109,10 @@ impl FromStr for Condition {
         };
         Ok(Condition { text: written(), figure, phase, op, bound })
     }
+}
+
+fn did_you_mean(near: &Option<String>) -> String {
+    near.as_ref().map_or_else(String::new, |near| format!(": did you mean {near}?"))
 }
 
 /// Splits a bound into sign (if any), number and unit.

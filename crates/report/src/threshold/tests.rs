@@ -66,6 +66,20 @@ fn mistakes_are_explained() {
 }
 
 #[test]
+fn phases_that_a_test_lacks_are_named() {
+    let phases = ["warm", "top1", "top2"].map(str::to_owned);
+    let check =
+        |text: &str| text.parse::<Condition>().unwrap().check_phase(&phases).map_err(|e| e.to_string());
+    assert_eq!(check("dhr>=54%"), Ok(()));
+    assert_eq!(check("dhr@top2>=54%"), Ok(()));
+    let unknown =
+        "in `dhr@WARM>=54%`: there is no phase `WARM`: did you mean warm?; the phases are warm, top1, top2";
+    assert_eq!(check("dhr@WARM>=54%").unwrap_err(), unknown);
+    let unknown = "in `dhr@measure>=54%`: there is no phase `measure`; the phases are warm, top1, top2";
+    assert_eq!(check("dhr@measure>=54%").unwrap_err(), unknown);
+}
+
+#[test]
 fn a_run_is_held_against_values() {
     let facts = fold(&Run::default().logs()).unwrap();
     let check = |text: &str| check_run(&facts, &[text.parse().unwrap()]).remove(0);

@@ -74,6 +74,7 @@ impl FleetTest<'_> {
             self.global_seed,
             Machine::WITHOUT_SERVERS,
         )?;
+        self.expectations.check_phases(&test.schedule)?;
         self.path.map_or(Ok(()), |path| path.apply(&mut test))?;
         device_place::check(&test, self.path.map(|path| path.role), &device_place::named_places(&test))?;
         let run = workload::run_of(config, &self.workload.source, self.label, self.global_seed)?;
