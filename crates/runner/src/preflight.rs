@@ -110,10 +110,12 @@ fn judge(
     notify: Notify,
 ) -> Result<(), Failure> {
     match reply {
-        Ok(seen) if seen.ours => Ok(()),
+        Ok(seen) if seen.ours && case.arrived != Some(false) => Ok(()),
         Ok(seen) if credentials && [401, 407].contains(&seen.status) => Ok(()),
         Err(ProbeError::NoTunnel(seen)) if credentials && seen.status == 407 => Ok(()),
         Ok(seen) if accepts_foreign && seen.status < 400 => Ok(()),
+        // Nobody else knows this request, and servers of another test would answer those of the robots, too.
+        Ok(seen) if seen.ours => Err(Failure::setup(anyhow::anyhow!("{}", case.other_server(&seen)))),
         Ok(seen) if case.arrived.is_none() && !advice::is_refusal(seen.status) => {
             notify(Notice::Warning(case.foreign_reply(&seen)));
             Ok(())
@@ -352,4 +354,41 @@ fn query_name(server: SocketAddr, query: &Query) -> Result<IpAddr, String> {
         })?;
     let addresses = query.read(&datagram[..received]).map_err(|e| e.to_string())?;
     addresses.first().copied().ok_or_else(|| "no address".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FailureKind;
+
+    /// Without knowledge of what arrived, marks are believed; with it, they must be those of this test.
+    #[test]
+    fn replies_of_servers_of_another_test_are_no_answer() {
+        let to: SocketAddr = "127.0.0.1:80".parse().unwrap();
+        let probe = Probe {
+            to,
+            from: None,
+            authority: to.to_string(),
+            absolute: true,
+            socks: None,
+            tls: None,
+            tunnel: None,
+            http2: false,
+            http3: false,
+            user: None,
+        };
+        let reply =
+            polygraph_wire::preflight::read(&polygraph_wire::preflight::reply("1"), "1").unwrap().unwrap();
+        for (arrived, accepts_foreign, failure) in [
+            (Some(true), false, None),
+            (None, false, None),
+            (Some(false), false, Some(FailureKind::Setup)),
+            (Some(false), true, None),
+        ] {
+            let case =
+                ProbeCase { target: ProbeTarget::Proxy, probe: &probe, timeout: DEFAULT_TIMEOUT, arrived };
+            let judged = judge(&case, Ok(reply.clone()), false, accepts_foreign, |_| ());
+            assert_eq!(judged.err().map(|failure| failure.kind), failure, "{arrived:?} {accepts_foreign}");
+        }
+    }
 }

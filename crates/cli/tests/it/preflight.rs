@@ -132,6 +132,27 @@ fn a_proxy_that_is_the_server_is_no_device() {
     }
 }
 
+/// Any server of this program answers for any object, so a test with servers of another one would go well.
+#[test]
+fn a_server_of_another_test_is_found() {
+    let sandbox = Sandbox::new();
+    let mut server = sandbox.start("server --listen 127.0.0.1:0 --log srv.log");
+    let port = server.port("listening at");
+    let mut device = sandbox.start(&format!("proxy --port 0 --loops 1 --origin 127.0.0.1:{port}"));
+    let behind = device.port("at");
+    for (role, port, who) in [
+        ("balancer", port, "name the device, if this is the address of a server"),
+        ("surrogate", behind, "let the device pass requests on to those of this test"),
+        ("proxy", port, "end it, or let the device"),
+    ] {
+        let done = sandbox.polygraph(&format!("run --{role} 127.0.0.1:{port} --goal 100s"));
+        let seen = format!("at 127.0.0.1:{port} answered 200");
+        let texts =
+            [&seen, "polygraph server (X-Polygraph-Preflight)", "did not arrive at the servers of", who];
+        refused(&sandbox, &done, 3, &texts);
+    }
+}
+
 #[test]
 fn surrogates_and_workloads_with_proxies_of_their_own_are_looked_at() {
     let sandbox = Sandbox::new();

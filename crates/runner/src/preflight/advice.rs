@@ -8,7 +8,7 @@ use polygraph_engine::preflight::{Probe, ProbeError, ProbeStep};
 use polygraph_robot::failure::socks_class;
 use polygraph_stats::ErrorKind;
 use polygraph_tls::failure::FailureKind;
-use polygraph_wire::preflight::PreflightReply;
+use polygraph_wire::preflight::{FIELD, PreflightReply};
 
 use crate::Failure;
 
@@ -323,6 +323,28 @@ impl ProbeCase<'_> {
         format!("{who}{name} answered {status} to {asked}: {why}")
     }
 
+    /// Explains the reply of a server of this program at which nothing arrived that this test knows of.
+    pub fn other_server(&self, seen: &PreflightReply) -> String {
+        let PreflightReply { status, server, .. } = seen;
+        let (who, authority) = (self.who(), &self.probe.authority);
+        let name = server.as_ref().map_or_else(String::new, |server| format!(" ({server})"));
+        let remedy = match self.target {
+            ProbeTarget::Origin => "end it, or let the servers of this test listen elsewhere",
+            ProbeTarget::Surrogate if self.probe.tls.is_none() => {
+                "name the device, if this is the address of a server; else end that server, or let the device pass requests on to \
+                 those of this test (--origin_address, --origin_port)"
+            }
+            _ => {
+                "end it, or let the device pass requests on to the servers of this test (--origin_address, --origin_port)"
+            }
+        };
+        format!(
+            "{who}{name} answered {status} to a request for {authority} with the marks of a polygraph server ({FIELD}), but the request did \
+             not arrive at the servers of this test: is a server left over from another test? Nothing would be known of what it does: \
+             {remedy}"
+        )
+    }
+
     /// A warning about a reply that may be acceptable.
     pub fn foreign_reply(&self, seen: &PreflightReply) -> String {
         format!(
@@ -444,6 +466,10 @@ mod tests {
                 ProbeCase { arrived, probe: &other, ..case }.trouble(&ProbeError::Silent(ProbeStep::Request));
             assert!(!text.contains("plain HTTP"), "{text}");
         }
+        // What a server of another test answers is no answer of a device.
+        let other = PreflightReply { ours: true, server: Some("box".into()), ..seen(200) };
+        let text = case.other_server(&other);
+        assert!(text.contains("10.0.0.1:3128 (box) answered 200 to a request for 10.0.0.2:80"), "{text}");
         // Health checks are a matter of balancers.
         assert!(!case.status(&seen(503)).contains("health"));
         let balancer = ProbeCase { target: ProbeTarget::Surrogate, ..case };
