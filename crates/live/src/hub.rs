@@ -1,9 +1,10 @@
 //! Where messages meet those who read them: keeps the history of a process, and passes on what comes.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::publisher::Event;
 use crate::statistics::LiveStatistics;
 
 /// Messages in the history of a side. When there are more, at least half of the older half goes: the history reaches back to
@@ -16,7 +17,11 @@ const MOST_READERS: usize = 64;
 
 /// The messages of a process.
 #[derive(Debug, Default)]
-pub struct Hub(Mutex<HubState>);
+pub struct Hub {
+    state: Mutex<HubState>,
+    /// The thread that wants to know of the first reader, until there is one.
+    unread: Mutex<Option<Sender<Event>>>,
+}
 
 #[derive(Debug, Default)]
 struct HubState {
@@ -37,8 +42,29 @@ pub struct HubReader {
 }
 
 impl Hub {
+    /// A hub that tells this thread of its first reader.
+    pub(crate) fn of(thread: Sender<Event>) -> Hub {
+        Hub { unread: Mutex::new(Some(thread)), ..Hub::default() }
+    }
+
     fn state(&self) -> MutexGuard<'_, HubState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Readers that come from now on find what is there.
+    pub(crate) fn forget_thread(&self) {
+        self.unread.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    /// Before the first reader gets anything, the thread adds what it does only for readers.
+    fn be_read(&self) {
+        let thread = self.unread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(thread) = thread else { return };
+        let (ready, is_ready) = channel();
+        if thread.send(Event::Read(ready)).is_ok() {
+            // The thread drops its end when it is ready, or when it ends.
+            let _ = is_ready.recv();
+        }
     }
 
     /// Passes a message to all readers.
@@ -55,8 +81,19 @@ impl Hub {
         });
     }
 
+    /// Puts a message in the place of the last one of its side.
+    pub(crate) fn amend(&self, statistics: &LiveStatistics) {
+        let mut state = self.state();
+        let side = statistics.side.name();
+        if let Some((_, line)) = state.histories.get_mut(side).and_then(|history| history.lines.back_mut()) {
+            *line = statistics.line().into();
+            state.latest.insert(side, statistics.clone());
+        }
+    }
+
     /// A new reader; `None` if there are too many. After the end, it gets the history only.
     pub fn subscribe(&self) -> Option<HubReader> {
+        self.be_read();
         let mut state = self.state();
         if state.readers.len() >= MOST_READERS {
             return None;
@@ -73,6 +110,7 @@ impl Hub {
 
     /// The last message of each side.
     pub fn latest(&self) -> Vec<LiveStatistics> {
+        self.be_read();
         self.state().latest.values().cloned().collect()
     }
 

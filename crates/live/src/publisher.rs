@@ -25,11 +25,13 @@ const VERDICT_EVERY: Duration = Duration::from_secs(10);
 const STACK: usize = 8 << 20;
 
 /// A message to the thread.
-enum Event {
+pub(crate) enum Event {
     /// A side waits for traffic.
     Waiting(Box<Header>),
     /// A record of a side.
     Record(Arc<Header>, Box<Record>),
+    /// Somebody reads the messages, and waits until this is dropped.
+    Read(Sender<()>),
 }
 
 /// Publishes what a process does while it runs.
@@ -48,8 +50,8 @@ impl Publisher {
     /// # Errors
     /// If the system cannot start a thread.
     pub fn new() -> io::Result<Publisher> {
-        let hub = Arc::<Hub>::default();
         let (events, inbox) = channel();
+        let hub = Arc::new(Hub::of(events.clone()));
         let mut work = Work::new(Arc::clone(&hub));
         let thread = thread::Builder::new().name("live".into()).stack_size(STACK);
         let thread = thread.spawn(move || work.run(&inbox))?;
@@ -114,6 +116,7 @@ impl Drop for Publisher {
     /// Publishes what is left, and ends the connections.
     fn drop(&mut self) {
         self.events = None;
+        self.hub.forget_thread();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -127,32 +130,40 @@ struct Work {
     hub: Arc<Hub>,
     sides: BTreeMap<&'static str, SideStatistics>,
     so_far: RunSoFar,
+    /// Whether anybody has read a message. Before, the verdict would be for nobody, and a short run has better things to do.
+    is_read: bool,
     judged: Option<Instant>,
 }
 
 impl Work {
     fn new(hub: Arc<Hub>) -> Work {
-        Work { hub, sides: BTreeMap::new(), so_far: RunSoFar::default(), judged: None }
+        Work { hub, sides: BTreeMap::new(), so_far: RunSoFar::default(), is_read: false, judged: None }
     }
 
     fn run(&mut self, inbox: &Receiver<Event>) {
         loop {
             match inbox.recv_timeout(VERDICT_EVERY) {
-                Ok(event) => self.take(&event),
+                Ok(event) => self.take(event),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
     }
 
-    fn take(&mut self, event: &Event) {
+    fn take(&mut self, event: Event) {
         match event {
             Event::Waiting(header) => {
-                let side = SideStatistics::new(header);
+                let side = SideStatistics::new(&header);
                 self.hub.publish(side.now());
                 self.sides.insert(header.side.name(), side);
             }
-            Event::Record(header, record) => self.record(header, record),
+            Event::Record(header, record) => self.record(&header, &record),
+            Event::Read(ready) => {
+                self.is_read = true;
+                self.judge();
+                self.sides.values().for_each(|side| self.hub.amend(side.now()));
+                drop(ready);
+            }
         }
     }
 
@@ -164,7 +175,7 @@ impl Work {
         }
         let is_turn = matches!(record, Record::PhaseEnd { .. } | Record::End { .. });
         let is_due = self.judged.is_none_or(|last| last.elapsed() >= VERDICT_EVERY);
-        if is_turn || is_due {
+        if self.is_read && (is_turn || is_due) {
             self.judge();
         }
         if let Some(side) = self.sides.get(header.side.name()) {

@@ -84,6 +84,19 @@ fn monitors_attach_and_detach_and_see_the_history() {
     assert_eq!(local_sources(directory.path()), [], "the socket is gone");
 }
 
+/// A verdict costs more than the start of a short run.
+#[test]
+fn a_run_is_judged_when_somebody_reads_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut publisher = publisher_in(directory.path());
+    let source = local_sources(directory.path()).remove(0);
+    publish(&mut publisher, &records::header(Side::Client), &records::run(Side::Client, 15));
+    let all = read(&source, 15);
+    let judged: Vec<bool> = all.iter().map(|message| message.verdict.is_some()).collect();
+    assert_eq!(judged, [vec![false; 14], vec![true]].concat(), "who attaches has the verdict at once");
+    assert_eq!(publisher.hub().latest()[0], all[14]);
+}
+
 #[test]
 fn both_sides_of_a_process_and_waiting_servers_are_seen() {
     let directory = tempfile::tempdir().unwrap();
