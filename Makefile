@@ -92,7 +92,8 @@ doc:
 
 # Processor time per transaction against peers, and of the workload compiler; writes bench/RESULTS.md.
 # BENCH=--compiler-only measures the compiler alone and leaves the rest of the page as it is.
-# Both engines are measured; it takes about 25 minutes, BENCH="--minutes 60" gives it more for narrower intervals.
+# Both engines are measured, and then the protocols (see below): it takes about 55 minutes, 25 and 30. With BENCH, the protocols are
+# left out; BENCH="--minutes 60" takes more time for narrower intervals.
 # What is measured is what `make install` installs. BENCH="--repeats 9" passes options on.
 # `bench-quick` takes under three minutes and writes no page. Both add their ratios to bench/history.csv.
 bench bench-quick: all

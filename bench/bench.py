@@ -31,6 +31,8 @@ PACKAGES = {"wrk": "wrk", "ab": "apache2-utils", "h2load": "nghttp2-client", "ng
 CRATES = {"shb": "0.6.0"}
 # The profile of `make install`: only what users get is measured.
 INSTALLED = "release"
+# What the scripts in this folder write: one of them has written some of it when the next one of a `make bench` begins.
+GENERATED = ("RESULTS.md", "results.json", "history.csv", "PROTOCOLS.md")
 # The server of each measurement listens on a port of its own, outside the system's range of client ports,
 # so that connections in TIME_WAIT of one measurement do not meet the next one.
 PORTS = range(20_000, 30_000)
@@ -109,16 +111,26 @@ def find_tools(polygraph, folder, engine=URING):
     return Tools(str(Path(polygraph).resolve()), *(shutil.which(tool) for tool in PACKAGES), *crates, engine)
 
 
+def first_line(*command):
+    """The first line that a command prints; empty if there is none."""
+    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return (run.stdout.strip().splitlines() or [""])[0]
+
+
+def commit(folder=HERE):
+    """The commit of the tree around a folder with results, `-dirty` if anything else in it was changed."""
+    git = ("git", "-C", str(folder))
+    results = [f":(exclude){name}" for name in GENERATED]
+    is_dirty = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", ":/", *results], stderr=subprocess.DEVNULL).returncode == 1
+    return first_line(*git, "describe", "--always", "--exclude=*") + ("-dirty" if is_dirty else "")
+
+
 def machine(tools):
     """What the numbers depend on besides the programs."""
 
-    def first_line(*command):
-        run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        # Another package may bring the same program.
-        return (run.stdout.strip().splitlines() or ["of another package"])[0]
-
     def version(package):
-        return first_line("dpkg-query", "-W", "-f", "${Version}", package)
+        # Another package may bring the same program.
+        return first_line("dpkg-query", "-W", "-f", "${Version}", package) or "of another package"
 
     model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     return {
@@ -126,7 +138,7 @@ def machine(tools):
         "processors": os.cpu_count(),
         "kernel": platform.release(),
         "polygraph": first_line(tools.polygraph, "--version"),
-        "commit": first_line("git", "-C", str(HERE), "describe", "--always", "--dirty", "--exclude=*"),
+        "commit": commit(),
         "peers": {tool: f"Debian package {package} {version(package)}" for tool, package in PACKAGES.items()}
         | {name: f"crate {name} {version}, built by `cargo install`" for name, version in CRATES.items()},
     }

@@ -11,7 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import table
-from bench import INSTALLED, servers_of
+from bench import GENERATED, INSTALLED, commit, servers_of
 from clients import OURS, number
 from cpu import Cpu, Meter
 from kernel import kind_of
@@ -155,6 +155,36 @@ class Tests(unittest.TestCase):
         self.assertIn(f"\nPROFILE ?= {INSTALLED}\n", makefile)
         self.assertIn("/$(PROFILE)/polygraph' '$(BINDIR)/polygraph'", makefile)
         self.assertIn("bench bench-quick: all\n", makefile)
+
+    def test_results_do_not_make_a_commit_dirty(self):
+        with tempfile.TemporaryDirectory() as tree:
+            folder = Path(tree) / "bench"
+            folder.mkdir()
+
+            def git(*words):
+                who = ["-c", "user.name=n", "-c", "user.email=e", "-c", "commit.gpgsign=false"]
+                return subprocess.run(["git", "-C", tree, *who, *words], check=True, stdout=-1, text=True).stdout.strip()
+
+            for path in [Path(tree) / "code", *(folder / name for name in [*GENERATED, "bench.py"])]:
+                path.write_text("old")
+            git("init", "-q")
+            git("add", ".")
+            git("commit", "-q", "-m", "c")
+            clean = git("describe", "--always")
+            self.assertEqual(commit(folder), clean)
+            (Path(tree) / "new").write_text("of nobody")
+            for name in GENERATED:
+                (folder / name).write_text("new")
+            git("add", "bench/history.csv")
+            self.assertEqual(commit(folder), clean)
+            for path in [Path(tree) / "code", folder / "bench.py"]:
+                path.write_text("new")
+                self.assertEqual(commit(folder), f"{clean}-dirty")
+                path.write_text("old")
+            # Not a file that has the name of one elsewhere.
+            (Path(tree) / "RESULTS.md").write_text("new")
+            git("add", "RESULTS.md")
+            self.assertEqual(commit(folder), f"{clean}-dirty")
 
     def test_content_is_judged_within_rounds(self):
         def content(costs):
