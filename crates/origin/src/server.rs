@@ -376,8 +376,12 @@ impl<L: Link> Server<L> {
     /// Starts a transaction.
     fn begin(&self, request: &mut Request, started: Nanos, last: bool) -> Transaction {
         let origin = &self.origin;
-        origin.recorder.with(|block| block.xacts.enter(started));
         let is_marked = request.marks.xact.is_some();
+        let is_ours = matches!(request.requested, RequestedObject::Object(_));
+        origin.recorder.with(|block| {
+            block.xacts.enter(started);
+            block.unmarked += u64::from(is_ours && !is_marked);
+        });
         origin.count_at(self.place, |stats| {
             *(if is_marked { &mut stats.requests } else { &mut stats.unmarked }) += 1;
         });

@@ -49,6 +49,7 @@ mod trend;
 mod unanswered;
 mod unasked;
 mod unfinished;
+mod unmarked;
 mod uploads;
 mod verified;
 

@@ -197,6 +197,9 @@ pub struct Block {
     /// Basic transactions whose requests carry the mark of a robot's transaction (`X-Xact`), on the server side. A device that asks by
     /// itself, as health checks do, has no such mark.
     pub basic_marked: u64,
+    /// Requests for objects of the test without the mark of a robot's transaction (`X-Xact`), on the server side. They are counted when
+    /// they begin. Requests for other URLs, such as most health checks, are not among them.
+    pub unmarked: u64,
     /// Finished transactions by [`HttpVersion`].
     pub versions: [Breakdown; HttpVersion::COUNT],
     /// Multiplexed connections and their streams.
@@ -226,7 +229,7 @@ fold_fields! {
         classes, offered_hits, offered_misses, missed, hit_since_transfer_ms, miss_since_transfer_ms, false_hits, kinds, request_kinds,
         unusual_status, other_replies, failed_classes, custom, auth_steps, authenticated, compounds, latency, range_gen, oid_gen,
         embedded, unique, ordinals, pages, req_size, errors, verified, retried, reused, late_us, think_us, skipped_launches, conn_setup_us, slow_setups,
-        conn_ttl_us, conn_uses, closes, pipeline_depth, cookies, dns, continue_us, validations, basic_marked, versions, streams, reads, writes, tls, socks, kerberos, clock, foreign, servers;
+        conn_ttl_us, conn_uses, closes, pipeline_depth, cookies, dns, continue_us, validations, basic_marked, unmarked, versions, streams, reads, writes, tls, socks, kerberos, clock, foreign, servers;
         xacts, waiting, conns, established, idle, populus, unanswered
     }
 }

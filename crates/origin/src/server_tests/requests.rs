@@ -129,6 +129,26 @@ fn requests_with_a_length_beside_chunks_are_noted() {
     }
 }
 
+/// Robots mark all requests. Health checks and foreign requests are none of theirs.
+#[test]
+fn requests_for_objects_without_a_mark_are_counted() {
+    let bench = Bench::new(persistent(classic(10.0)));
+    let bare = |request: &str| {
+        let lines = request.split_inclusive("\r\n").filter(|line| !line.starts_with("X-Xact:"));
+        lines.collect::<String>()
+    };
+    for request in [
+        get(""),
+        bare(&get("")),
+        bare(&get("").replace("GET", "HEAD")),
+        "GET /healthz HTTP/1.0\r\n\r\n".to_owned(),
+        "GET / HTTP/1.1\r\nHost: www\r\n\r\n".to_owned(),
+    ] {
+        bench.ask(&request);
+    }
+    assert_eq!(bench.recorder.with(|block| (block.unmarked, block.xacts.entered)), (2, 5));
+}
+
 #[test]
 fn methods_and_kinds_have_their_classes() {
     let bench = Bench::new(persistent(classic(10.0)));

@@ -73,6 +73,12 @@ pub(super) fn classes(t: &mut FigureTable) {
         "basic transactions of servers whose requests carry a robot's X-Xact: requests that the device passed on",
         |s| Some(s.block.basic_marked as f64),
     );
+    t.add_figure(
+        "unmarked.count",
+        Unit::Count,
+        "requests at servers for objects of the test without a robot's X-Xact: the device made them by itself, or removed the field",
+        |s| Some(s.block.unmarked as f64),
+    );
     t.add_distribution_alias("proxy_validation.rptm", "proxy_validations.rptm");
     t.add_distribution_alias("proxy_validation.size", "proxy_validations.size");
 }

@@ -7,7 +7,7 @@ use polygraph_stats::block::SLOW_SETUP;
 use super::{
     FindingSeverity, Findings, accepting, blame, contents, digests, ended, explained, foreign, framing,
     freshness, generator, kinds, lateness, logs, outside, overload, replies, routing, sample, sent_again,
-    stalls, starved, surplus, throttled, trend, unanswered, unasked, unfinished, uploads, verified,
+    stalls, starved, surplus, throttled, trend, unanswered, unasked, unfinished, unmarked, uploads, verified,
 };
 use crate::facts::RunFacts;
 use crate::mixed::{MIXED, STARTS_APART_S};
@@ -565,6 +565,17 @@ fn table() -> Vec<Rule> {
         ),
         Warning,
         surplus::surplus,
+    );
+    add(
+        unmarked::UNMARKED,
+        format!(
+            "in the whole run, more than {} of the requests that arrived at servers, and at least {}, were for objects of the test but had no \
+             `X-Xact`, which all requests of robots have: the device asks for objects by itself, or removes the field",
+            percent(unmarked::SHARE_MAX),
+            unmarked::LEAST
+        ),
+        Warning,
+        unmarked::unmarked,
     );
     add(
         "trend",

@@ -25,6 +25,8 @@ pub enum Deed {
     Relay(fn(Reply, u64) -> Vec<u8>),
     /// Gets the reply to what this makes of the head of a request, without its body if the head names none any more.
     Rewrite(fn(&str) -> String),
+    /// Gets the reply to a request, and to what this makes of its head, which nobody wants.
+    AskBesides(fn(&str) -> String),
     /// Passes requests on, and answers with 504 what its server does not answer soon.
     Gateway,
     /// Passes requests on to these ports of this host in turn, and to the other one if no server answers.
@@ -175,6 +177,10 @@ fn serve(
             client.write_all(&fetch(&request)?.bytes())?;
         }
         Deed::Rewrite(make) => client.write_all(&fetch(&make(&request))?.bytes())?,
+        Deed::AskBesides(make) => {
+            fetch(&make(&request))?;
+            client.write_all(&fetch(&request)?.bytes())?;
+        }
         Deed::Gateway => client.write_all(&fetch_within(&request, SOON).map_or_else(
             |_| b"HTTP/1.1 504 Gateway Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_vec(),
             |reply| reply.bytes(),

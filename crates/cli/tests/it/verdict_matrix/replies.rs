@@ -281,14 +281,31 @@ pub fn spoiled() -> Vec<Row> {
     ]
 }
 
+/// A request without the mark of the robot that sent it.
+fn without_mark(head: &str) -> String {
+    head.split_inclusive("\r\n").filter(|line| !line.starts_with("X-Xact:")).collect()
+}
+
 /// What devices make of requests.
 pub fn requests() -> Vec<Row> {
-    vec![Row::through(
-        "the device sends chunks with a Content-Length besides",
-        Deed::Rewrite(|head| {
-            let fields = "Content-Length: 5\r\nTransfer-Encoding: chunked";
-            format!("{}\r\n{fields}\r\n\r\n0\r\n\r\n", head.trim_end())
-        }),
-        Want::VALID.warning("framing"),
-    )]
+    vec![
+        Row::through(
+            "the device sends chunks with a Content-Length besides",
+            Deed::Rewrite(|head| {
+                let fields = "Content-Length: 5\r\nTransfer-Encoding: chunked";
+                format!("{}\r\n{fields}\r\n\r\n0\r\n\r\n", head.trim_end())
+            }),
+            Want::VALID.warning("framing"),
+        ),
+        Row::through(
+            "the device removes `X-Xact` from requests",
+            Deed::Rewrite(without_mark),
+            UNVERIFIABLE.warning("unmarked"),
+        ),
+        Row::through(
+            "the device fetches each object by itself, too",
+            Deed::AskBesides(without_mark),
+            Want::VALID.warning("unmarked"),
+        ),
+    ]
 }

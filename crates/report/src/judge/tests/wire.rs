@@ -28,3 +28,18 @@ fn messages_with_two_framings_are_told() {
     let told = &verdict.findings[0];
     assert!(told.rule == "framing" && told.text.contains("requests that servers received"), "{told:?}");
 }
+
+/// A device that removes the marks of requests, or asks for objects by itself.
+#[test]
+fn requests_without_marks_are_told() {
+    let told = |unmarked: u64| {
+        let mut facts = fold(&Run::default().logs()).unwrap();
+        let block = &mut facts.server.as_mut().unwrap().total.as_mut().unwrap().block;
+        (block.xacts.entered, block.unmarked) = (1000, unmarked);
+        let verdict = judge(&facts);
+        assert_eq!(verdict.outcome, VerdictOutcome::Valid, "{verdict:#?}");
+        verdict.findings.iter().map(|finding| finding.rule).collect::<Vec<_>>()
+    };
+    assert_eq!((told(9), told(50)), (vec![], vec![]), "health checks");
+    assert_eq!(told(51), ["unmarked"]);
+}
