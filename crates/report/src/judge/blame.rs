@@ -1,7 +1,8 @@
 //! Who is to blame for a failed transaction.
 
+use http::StatusCode;
 use polygraph_stats::error::Nature;
-use polygraph_stats::{Block, ErrorKind};
+use polygraph_stats::{Block, ClassStats, ErrorKind, status};
 
 use crate::figures::error_count;
 use crate::scope::Scope;
@@ -148,7 +149,7 @@ pub(super) fn deed(scope: &Scope) -> &'static str {
         (K::TlsRefused | K::TlsNothingInCommon | K::TlsClosed | K::NotTls | K::TlsProtocol, _) => {
             "failed in TLS handshakes"
         }
-        (K::BadStatus, _) | (_, Nature::Access) => "answered with errors",
+        (K::BadStatus, _) | (_, Nature::Access) => ANSWERED_WITH_ERRORS,
         (K::UnmarkedRedirect, _) => "redirected robots elsewhere",
         (_, Nature::Content) => WRONG_CONTENT,
         (_, Nature::Caching) => BROKE_CACHING,
@@ -156,7 +157,48 @@ pub(super) fn deed(scope: &Scope) -> &'static str {
     }
 }
 
+/// If most transactions failed because of the status of their replies: which status that was, as a part of a sentence.
+pub(super) fn usual_status(scope: &Scope) -> String {
+    let block = &scope.block;
+    // The replies of foreign servers are counted with the others.
+    if deed(scope) != ANSWERED_WITH_ERRORS || block.foreign.failed.sum(ErrorKind::fails) > 0 {
+        return String::new();
+    }
+    let challenges: u64 = block.auth_steps.iter().map(|step| step.size.count()).sum();
+    let failed = |(status, replies): (u16, &ClassStats)| match status {
+        // Their failures have other reasons.
+        200 => None,
+        // Most of these begin a transaction that goes on.
+        401 | 407 => Some((status, replies.size.count().saturating_sub(challenges))),
+        _ => Some((status, replies.size.count())),
+    };
+    let counts: Vec<(u16, u64)> = block.other_replies.iter().filter_map(failed).collect();
+    let all: u64 = counts.iter().map(|(_, count)| count).sum();
+    let Some((status, count)) =
+        counts.into_iter().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > 0)
+    else {
+        return String::new();
+    };
+    let often = match count {
+        _ if count == all => "all",
+        _ if 2 * count > all => "mostly",
+        _ => "most often",
+    };
+    format!(", {often} with {} ({count} of {all})", phrase(status))
+}
+
+/// A status as in a status line.
+fn phrase(status: u16) -> String {
+    if status == status::OTHER {
+        return "a status that HTTP does not define".to_owned();
+    }
+    let reason = StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
+    reason.map_or_else(|| format!("status {status}"), |reason| format!("{status} {reason}"))
+}
+
 pub(super) use crate::verdict::OVERLOADED;
+/// What a device did that answered with statuses that robots do not expect.
+const ANSWERED_WITH_ERRORS: &str = "answered with errors";
 /// What a device did that delivered bodies other than those of the servers.
 pub(super) const WRONG_CONTENT: &str = "delivered wrong content";
 /// What a device did that passed on content of servers with bad certificates.
@@ -171,3 +213,46 @@ pub(super) const BROKEN_MESSAGES: &str = "sent broken messages";
 pub(super) const UNVERIFIABLE: &str = "delivered replies that robots cannot verify";
 /// What a device did that made up its own replies.
 pub(super) const OWN_REPLIES: &str = "answered in place of the servers";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(statuses: &[(u16, u64)]) -> Scope {
+        let mut block = Block::new();
+        for &(status, count) in statuses {
+            for _ in 0..count {
+                block.count_error(ErrorKind::BadStatus);
+                block.fail(status, 10, 100, false);
+            }
+        }
+        Scope { block, seconds: 10.0, ..Scope::default() }
+    }
+
+    #[test]
+    fn the_usual_status_has_its_phrase_and_share() {
+        for (statuses, text) in [
+            (&[(503, 412), (500, 18)][..], ", mostly with 503 Service Unavailable (412 of 430)"),
+            (&[(404, 7), (200, 9)], ", all with 404 Not Found (7 of 7)"),
+            (&[(502, 2), (599, 3), (403, 1)], ", most often with status 599 (3 of 6)"),
+            (&[(799, 5)], ", all with a status that HTTP does not define (5 of 5)"),
+            (&[], ""),
+        ] {
+            assert_eq!(usual_status(&failed(statuses)), text);
+        }
+    }
+
+    #[test]
+    fn challenges_and_foreign_replies_are_no_failures_of_the_device() {
+        let mut scope = failed(&[(403, 3)]);
+        for _ in 0..50 {
+            scope.block.challenge(polygraph_stats::AuthScheme::Basic, 401, 10, 100, false);
+        }
+        assert_eq!(usual_status(&scope), ", all with 403 Forbidden (3 of 3)");
+        scope.block.foreign.failed.count(ErrorKind::BadStatus);
+        assert_eq!(usual_status(&scope), "");
+        let mut slow = failed(&[(503, 3)]);
+        (0..5).for_each(|_| slow.block.count_error(ErrorKind::Timeout));
+        assert_eq!(usual_status(&slow), "");
+    }
+}

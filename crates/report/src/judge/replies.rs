@@ -20,7 +20,8 @@ pub(super) fn errors(facts: &RunFacts, found: &mut Findings) {
         let ended = blame::ended(scope);
         let (percent, limit) = apart(100.0 * blamed / ended, 100.0 * ERRORS_MAX, 2);
         format!(
-            "{percent} % of the transactions failed in phase {phase} ({blamed:.0} of {ended:.0}); the limit is {limit} %"
+            "{percent} % of the transactions failed in phase {phase} ({blamed:.0} of {ended:.0}){}; the limit is {limit} %",
+            blame::usual_status(scope)
         )
     };
     let too_many = |scope: &Scope| {
@@ -73,10 +74,11 @@ pub(super) fn error_goal(facts: &RunFacts, found: &mut Findings) {
     let Some(client) = &facts.client else { return };
     for process in &client.processes {
         let Some(EndReason::ErrorGoal { phase }) = &process.end else { continue };
-        let text = format!("the run ended as failed in phase {phase}: too many transactions failed");
+        let mut text = format!("the run ended as failed in phase {phase}: too many transactions failed");
         let phase = client.phase(phase);
         let all = phase.and_then(|phase| phase.scope.as_ref());
         let evidence = phase.and_then(PhaseFacts::evidence);
+        text += &evidence.map(blame::usual_status).unwrap_or_default();
         let own = evidence.zip(phase).and_then(|(scope, phase)| explained(facts, scope, &phase.name));
         let share = |who| evidence.map_or(0.0, |scope| failed_by(scope, who) / blame::ended(scope).max(1.0));
         let share_of = |count: f64| evidence.map_or(0.0, |scope| count / blame::ended(scope).max(1.0));
