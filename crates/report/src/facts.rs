@@ -310,6 +310,11 @@ impl ProcessFacts {
         text.is_empty() || text.contains("obj_life_cycle")
     }
 
+    /// Whether the workload may set the `Date` of replies itself (`mime_headers`, `http_headers`).
+    pub(crate) fn may_set_date(&self) -> bool {
+        self.header.workload_text.to_ascii_lowercase().contains("\"date")
+    }
+
     /// Whether the process was running at this time, according to its intervals.
     pub fn lived_until(&self, at_s: f64) -> bool {
         self.last_s + self.interval_s + ENDS_APART_S >= at_s

@@ -7,7 +7,8 @@ use super::blame::{BROKEN_MESSAGES, Blame, failed_by};
 use super::generator::RESOURCES_MAX;
 use super::replies::WRONG_MAX;
 use super::{Findings, LimitingParty};
-use crate::facts::{RunFacts, SideFacts};
+use crate::facts::{ProcessFacts, RunFacts, SideFacts};
+use crate::text::percent;
 
 /// Robots look up names only if no device does this for them.
 pub(super) fn names(facts: &RunFacts, found: &mut Findings) {
@@ -63,6 +64,7 @@ pub(super) fn network(facts: &RunFacts, found: &mut Findings) {
 pub(super) fn dates(facts: &RunFacts, found: &mut Findings) {
     let Some(headline) = &facts.headline else { return };
     let ended = headline.scope.ended_count();
+    missing_dates(facts, found, headline.scope.block.errors[ErrorKind::NoDate], ended);
     let count = headline.scope.block.errors[ErrorKind::ClockSkew];
     if count == 0 {
         return;
@@ -80,6 +82,20 @@ pub(super) fn dates(facts: &RunFacts, found: &mut Findings) {
     } else {
         let remedy = "synchronize the clocks of the bench, or check whether the device alters Date";
         found.invalid("dates", LimitingParty::Host, format!("{text}; {remedy}"));
+    }
+}
+
+/// A server that has a clock dates its replies, and who passes on a reply without `Date` adds one (RFC 9110, section 6.6.1).
+fn missing_dates(facts: &RunFacts, found: &mut Findings, count: u64, ended: u64) {
+    let is_planned = facts.client.iter().flat_map(|side| &side.processes).any(ProcessFacts::may_set_date);
+    if count as f64 > WRONG_MAX * ended as f64 && !is_planned {
+        let who = if facts.tested.is_device() { "the device" } else { "somebody on the way" };
+        let text = format!(
+            "{count} replies in {ended} transactions ({}) came straight from servers, but without the Date that these send: {who} removed \
+             it, although RFC 9110, section 6.6.1, has those who pass on replies add a missing one",
+            percent(count as f64 / ended as f64, 1)
+        );
+        found.warn("dates", text);
     }
 }
 

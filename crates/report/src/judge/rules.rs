@@ -418,7 +418,9 @@ fn table() -> Vec<Rule> {
         "dates",
         format!(
             "the `Date` of first-hand replies is off by more than a minute (`c28`) in more than {} of the \
-             transactions (fewer: warning), on one host; with several hosts, their clocks are the cause (INVALID)",
+             transactions (fewer: warning), on one host; with several hosts, their clocks are the cause (INVALID). Or such replies have \
+             no `Date` (`c27`), in more than {} of the transactions (warning)",
+            percent(replies::WRONG_MAX),
             percent(replies::WRONG_MAX)
         ),
         Failed,

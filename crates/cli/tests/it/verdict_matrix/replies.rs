@@ -252,6 +252,14 @@ pub fn spoiled() -> Vec<Row> {
             Want::failed("dates", "the device sent broken messages"),
         ),
         make(
+            "no Date in four of five replies",
+            |reply, number| match number % 5 {
+                0 => reply.bytes(),
+                _ => reply.with("Date", None).bytes(),
+            },
+            Want::VALID.warning("dates"),
+        ),
+        make(
             "503 to every second request",
             |reply, number| match number % 2 {
                 0 => reply.bytes(),

@@ -109,6 +109,20 @@ fn nobody_fails_where_there_is_no_device() {
     assert_eq!(direct(&own_limit).0, "INVALID (test)");
 }
 
+#[test]
+fn replies_without_a_date_are_told() {
+    let undated = |every| Run { error: Some((every, ErrorKind::NoDate)), ..Run::default() };
+    check(&undated(5), VerdictOutcome::Valid, &["(dates)"]);
+    let text = &fold(&undated(5).logs()).unwrap().verdict.findings[0].text;
+    assert!(
+        text.contains(" %) came straight from servers") && text.contains("the device removed it"),
+        "{text}"
+    );
+    check(&undated(2500), VerdictOutcome::Valid, &[]);
+    let planned = Run { workload_text: "mime_headers = [ \"Date: none\" ];".into(), ..undated(5) };
+    check(&planned, VerdictOutcome::Valid, &[]);
+}
+
 /// Robots wait so long that few requests have failed when the phase ends.
 #[test]
 fn a_device_that_falls_silent_did_not_answer() {
