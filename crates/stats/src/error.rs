@@ -191,7 +191,8 @@ impl ErrorKind {
             | K::CertificateName
             | K::CertificateDates
             | K::CertificateIssuer
-            | K::BadCertificate => Some(Layer::Tls),
+            | K::BadCertificate
+            | K::AuthorityCertificate => Some(Layer::Tls),
             _ if self.name().starts_with("tls_") => Some(Layer::Tls),
             _ if self.name().starts_with("socks_") => Some(Layer::Socks),
             _ if self.name().starts_with("tunnel_") => Some(Layer::Tunnel),

@@ -21,6 +21,8 @@ pub enum FailureKind {
     NotValidNow,
     /// No trusted authority issued the certificate.
     UnknownAuthority,
+    /// The certificate is that of an authority.
+    AuthorityCertificate,
     /// The certificate is unusable for another reason.
     BadCertificate,
     /// The peer ended the connection with an alert.
@@ -41,6 +43,7 @@ impl FailureKind {
             FailureKind::WrongName => ErrorKind::CertificateName,
             FailureKind::NotValidNow => ErrorKind::CertificateDates,
             FailureKind::UnknownAuthority => ErrorKind::CertificateIssuer,
+            FailureKind::AuthorityCertificate => ErrorKind::AuthorityCertificate,
             FailureKind::BadCertificate => ErrorKind::BadCertificate,
             FailureKind::Refused => ErrorKind::TlsRefused,
             FailureKind::Closed => ErrorKind::TlsClosed,
@@ -136,10 +139,12 @@ impl From<rustls::Error> for TlsFailure {
             E::NoCertificatesPresented => FailureKind::BadCertificate,
             _ => FailureKind::Protocol,
         };
-        let mut text = error.to_string();
+        let text = error.to_string();
+        // The library has no value of its own for it.
         if text.contains("CaUsedAsEndEntity") {
-            text = "the peer uses the certificate of an authority as its own: let the authority sign one for the peer (`polygraph certs`)"
-                .to_owned();
+            let text = "the peer uses the certificate of an authority (CA:TRUE) as its own: make one for the peer without that (`openssl req \
+                        -x509 ... -addext basicConstraints=critical,CA:FALSE`), or let the authority sign one (`polygraph certs`)";
+            return TlsFailure::new(FailureKind::AuthorityCertificate, text);
         }
         TlsFailure::new(kind, text)
     }

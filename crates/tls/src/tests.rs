@@ -254,6 +254,11 @@ fn each_bad_certificate_has_its_class() {
     let (kind, other, text) = kinds((client, server), name);
     assert_eq!((kind, other), (UnknownAuthority, Refused), "{text}");
     assert!(text.contains("unknown_ca"), "{text}");
+    let (client, server) = settings(&authority);
+    let server = ServerTls { identities: vec![authority.clone()], ..server };
+    let (kind, _, text) = kinds((client, server), name);
+    assert_eq!(kind, FailureKind::AuthorityCertificate, "{text}");
+    assert!(text.contains("CA:FALSE"), "{text}");
     // Another authority with the same name, whose key cannot have made such a signature.
     let (mut client, server) = with(name, Validity::Always);
     client.roots = make_authority("Test CA", KeyKind::Ed25519).unwrap().chain;

@@ -143,9 +143,8 @@ pub(super) fn deed(scope: &Scope) -> &'static str {
         (_, Nature::Slow) => OVERLOADED,
         (K::NoReply | K::Reset, _) => "dropped connections",
         (K::BadCertificateAccepted, _) => ACCEPTED_CERTIFICATES,
-        (K::CertificateName | K::CertificateDates | K::CertificateIssuer | K::BadCertificate, _) => {
-            "showed a certificate that robots refuse"
-        }
+        (K::CertificateName | K::CertificateDates | K::CertificateIssuer, _)
+        | (K::BadCertificate | K::AuthorityCertificate, _) => "showed a certificate that robots refuse",
         (K::TlsRefused | K::TlsNothingInCommon | K::TlsClosed | K::NotTls | K::TlsProtocol, _) => {
             "failed in TLS handshakes"
         }

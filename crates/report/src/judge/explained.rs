@@ -15,11 +15,12 @@ use crate::scope::Scope;
 pub(super) const OCCUPIED_MAX: f64 = 0.8;
 
 /// Why robots refuse a certificate.
-const CERTIFICATES: [ErrorKind; 4] = [
+const CERTIFICATES: [ErrorKind; 5] = [
     ErrorKind::CertificateName,
     ErrorKind::CertificateDates,
     ErrorKind::CertificateIssuer,
     ErrorKind::BadCertificate,
+    ErrorKind::AuthorityCertificate,
 ];
 
 /// Alerts of a client that does not accept the certificate of a server (RFC 8446, section 6.2).
@@ -73,6 +74,8 @@ pub(super) fn explained(facts: &RunFacts, scope: &Scope, phases: &str) -> Option
         ErrorKind::ProxyCredentials if lacks_accounts(facts) => Some((Test, NO_PROXY_CREDENTIALS.to_owned())),
         ErrorKind::SocksCredentials => Some((Test, NO_SOCKS_CREDENTIALS.to_owned())),
         ErrorKind::SocksNoMethod if lacks_accounts(facts) => Some((Test, NO_SOCKS_CREDENTIALS.to_owned())),
+        // Such a certificate was made for the test; a site could not use it.
+        ErrorKind::AuthorityCertificate => Some((Test, AUTHORITY_CERTIFICATE.to_owned())),
         kind if CERTIFICATES.contains(&kind) => {
             let refused = seen_by_servers(facts, kind, |block| error_count(block, ErrorKind::TlsRefused))?;
             let why = format!(
@@ -130,6 +133,10 @@ fn certificate_demanded(facts: &RunFacts, kind: ErrorKind) -> Option<String> {
         )
     })
 }
+
+/// Why robots refuse a certificate that says it is that of an authority, as the end of a sentence.
+const AUTHORITY_CERTIFICATE: &str = ": robots were shown a certificate of an authority (CA:TRUE), which is none of a server: make one \
+     without that (`openssl req -x509 ... -addext basicConstraints=critical,CA:FALSE`, or `polygraph certs`)";
 
 /// Why a proxy refuses robots, as the end of a sentence.
 const NO_PROXY_CREDENTIALS: &str = ": the proxy demands credentials of robots without `credentials`: give them some (--credentials), or let \

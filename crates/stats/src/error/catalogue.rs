@@ -360,6 +360,8 @@ catalogue! {
         "`Host`, or the host in the URL of the request, is not the server that the robot named (`X-Target`): the device replaced it, or dropped the port. Sites with several hosts, and links and redirects that servers make from it, then go wrong."
     "c" 259 WrongDigest "wrong_digest" Client Noted Message "Content-MD5 of a right body is wrong"
         "The body is that of the server, byte for byte, but `Content-MD5` is the digest of other bytes: the device compressed or decompressed the body and left the field as it was, or replaced the field. Clients that check it reject the reply."
+    "c" 260 AuthorityCertificate "authority_certificate" Both Fails Access "TLS: certificate of an authority in place of one of a server"
+        "The certificate says `CA:TRUE` (basicConstraints): it is made to sign others, so whoever checks it refuses it as that of a server or a client. Make one without: `openssl req -x509 ... -addext basicConstraints=critical,CA:FALSE`, or `polygraph certs`."
     "s" 0 System "system" Both Fails Bench "other operating system error"
         "The examples name the error."
     "s" 24 NoDescriptor "no_descriptor" Both Fails Bench "too many open files"

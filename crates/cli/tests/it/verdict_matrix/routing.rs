@@ -113,5 +113,23 @@ pub fn demands() -> Vec<Row> {
             let done = sandbox.polygraph(&words);
             Got::of_run(sandbox, &done)
         }),
+        Row::new("a run", "HAProxy shows a certificate of an authority (CA:TRUE)", lacks, |sandbox| {
+            let port = free_port();
+            let made = sandbox.polygraph("certs --key_type ECDSA-P256 --name 127.0.0.1");
+            assert_eq!(made.code(), Some(0), "{made:?}");
+            sandbox.write(
+                "haproxy.cfg",
+                &format!(
+                    "defaults\n mode http\n timeout connect 2s\n timeout client 5s\n timeout server 5s\n\
+                     frontend f\n bind 127.0.0.1:{port} ssl crt certs/ca.pem\n"
+                ),
+            );
+            let _haproxy = sandbox.start_program("haproxy", "-db -f haproxy.cfg");
+            wait_for_listener(port);
+            let words =
+                format!("run --surrogate 127.0.0.1:{port} --device_tls yes --trust_ca certs/ca.crt {SHORT}");
+            let done = sandbox.polygraph(&words);
+            Got::of_run(sandbox, &done)
+        }),
     ]
 }

@@ -43,3 +43,13 @@ fn requests_without_marks_are_told() {
     assert_eq!((told(9), told(50)), (vec![], vec![]), "health checks");
     assert_eq!(told(51), ["unmarked"]);
 }
+
+/// Whoever made the certificate can mend it; the device did nothing wrong.
+#[test]
+fn certificates_of_authorities_are_a_fault_of_the_test() {
+    let run = Run { error: Some((2, ErrorKind::AuthorityCertificate)), ..Run::default() };
+    let (word, rule, meaning) = verdict(&[run.client(), Run::default().server()]);
+    assert_eq!((&*word, rule), ("INVALID (test)", "errors"), "{meaning}");
+    let mixed = Run { second_error: Some((5, ErrorKind::BadStatus)), ..run };
+    assert_eq!(verdict(&[mixed.client(), Run::default().server()]).0, "FAILED (device)");
+}
