@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::publisher::Event;
+use crate::event::Event;
 use crate::statistics::LiveStatistics;
 
 /// Messages in the history of a side. When there are more, at least half of the older half goes: the history reaches back to

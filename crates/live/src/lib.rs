@@ -34,6 +34,7 @@
 
 pub mod dispatcher;
 pub mod endpoint;
+mod event;
 pub mod from_records;
 pub mod http;
 pub mod hub;

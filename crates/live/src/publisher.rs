@@ -13,6 +13,7 @@ use polygraph_report::so_far::RunSoFar;
 use polygraph_stats::{Header, Record};
 
 use crate::endpoint::Endpoint;
+use crate::event::Event;
 use crate::from_records::SideStatistics;
 use crate::hub::Hub;
 use crate::statistics::LiveVerdict;
@@ -23,16 +24,6 @@ const VERDICT_EVERY: Duration = Duration::from_secs(10);
 /// Stack of the thread in bytes: as much as that of a program, because the statistics and the verdict of a whole run are moved about.
 /// A thread's default of 2 MB is too little for some ways of compiling.
 const STACK: usize = 8 << 20;
-
-/// A message to the thread.
-pub(crate) enum Event {
-    /// A side waits for traffic.
-    Waiting(Box<Header>),
-    /// A record of a side.
-    Record(Arc<Header>, Box<Record>),
-    /// Somebody reads the messages, and waits until this is dropped.
-    Read(Sender<()>),
-}
 
 /// Publishes what a process does while it runs.
 #[derive(Debug)]
