@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use polygraph_stats::ErrorKind;
-use polygraph_tls::failure::TlsFailure;
+use polygraph_tls::failure::{FailureKind, TlsFailure};
 use polygraph_tls::settings::ClientTls;
 use polygraph_wire::preflight;
 use polygraph_wire::preflight::PreflightReply;
@@ -137,6 +137,11 @@ impl ProbeError {
     /// Whether the peer demanded a certificate and got none: `certificate_required` (RFC 8446, section 6.2).
     pub fn is_demand_for_certificate(&self) -> bool {
         matches!(self, ProbeError::Tls(_, failure) if failure.alert == Some(116))
+    }
+
+    /// Whether the peer showed the certificate of an authority as its own.
+    pub fn is_authority_certificate(&self) -> bool {
+        matches!(self, ProbeError::Tls(_, failure) if failure.kind == FailureKind::AuthorityCertificate)
     }
 }
 

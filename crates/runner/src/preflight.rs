@@ -127,11 +127,12 @@ fn judge(
         Ok(seen) | Err(ProbeError::NoTunnel(seen)) => {
             Err(case.missing_server(&seen).unwrap_or_else(|| case.failure(&case.status(&seen))))
         }
-        // Robots of the test have wrong credentials or none, so the device is not to blame.
+        // Robots of the test have wrong credentials or none, or a certificate was made wrong, so the device is not to blame.
         Err(trouble)
             if trouble.is_absence()
                 || matches!(trouble, ProbeError::UserRefused(_) | ProbeError::UserDemanded)
-                || trouble.is_demand_for_certificate() =>
+                || trouble.is_demand_for_certificate()
+                || trouble.is_authority_certificate() =>
         {
             Err(Failure::setup(anyhow::anyhow!("{}", case.trouble(&trouble))))
         }
@@ -358,14 +359,15 @@ fn query_name(server: SocketAddr, query: &Query) -> Result<IpAddr, String> {
 
 #[cfg(test)]
 mod tests {
+    use polygraph_engine::preflight::ProbeStep;
+    use polygraph_tls::failure::{FailureKind as TlsKind, TlsFailure};
+
     use super::*;
     use crate::FailureKind;
 
-    /// Without knowledge of what arrived, marks are believed; with it, they must be those of this test.
-    #[test]
-    fn replies_of_servers_of_another_test_are_no_answer() {
+    fn probe() -> Probe {
         let to: SocketAddr = "127.0.0.1:80".parse().unwrap();
-        let probe = Probe {
+        Probe {
             to,
             from: None,
             authority: to.to_string(),
@@ -376,7 +378,32 @@ mod tests {
             http2: false,
             http3: false,
             user: None,
-        };
+        }
+    }
+
+    #[test]
+    fn whoever_made_a_wrong_certificate_is_told_before_the_device_is_blamed() {
+        let probe = probe();
+        for (kind, failure) in [
+            (TlsKind::AuthorityCertificate, FailureKind::Setup),
+            (TlsKind::UnknownAuthority, FailureKind::Verdict),
+        ] {
+            let case = ProbeCase {
+                target: ProbeTarget::Proxy,
+                probe: &probe,
+                timeout: DEFAULT_TIMEOUT,
+                arrived: None,
+            };
+            let trouble = ProbeError::Tls(ProbeStep::Tls, TlsFailure::new(kind, "its certificate"));
+            let judged = judge(&case, Err(trouble), false, false, |_| ());
+            assert_eq!(judged.err().map(|failure| failure.kind), Some(failure), "{kind:?}");
+        }
+    }
+
+    /// Without knowledge of what arrived, marks are believed; with it, they must be those of this test.
+    #[test]
+    fn replies_of_servers_of_another_test_are_no_answer() {
+        let probe = probe();
         let reply =
             polygraph_wire::preflight::read(&polygraph_wire::preflight::reply("1"), "1").unwrap().unwrap();
         for (arrived, accepts_foreign, failure) in [
