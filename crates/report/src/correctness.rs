@@ -7,7 +7,7 @@ use polygraph_stats::{Block, ErrorKind, Side, VerificationStats};
 use serde_json::{Value, json};
 
 use crate::facts::{ErrorExample, RunFacts, SideFacts};
-use crate::text::{bytes, number};
+use crate::text::{bytes, counted, number};
 
 /// A class of errors that occurred on one side.
 #[derive(Clone, Debug)]
@@ -65,6 +65,10 @@ impl Correctness<'_> {
         let checked = self.checked();
         if self.findings.is_empty() {
             return match self.verified.replies + self.refused {
+                0 if self.verified.marked > 0 => format!(
+                    "No correctness error was seen: robots recognized {} without a body by the marks of the servers, but verified no body.",
+                    counted(self.verified.marked, "reply")
+                ),
                 0 => "No correctness error was seen, but no reply was verified either.".to_owned(),
                 _ => format!("No correctness error in {checked}."),
             };

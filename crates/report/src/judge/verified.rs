@@ -1,6 +1,6 @@
 //! Whether robots could tell that good replies are what the servers sent.
 
-use polygraph_stats::{Block, Class};
+use polygraph_stats::{Block, Class, ErrorKind, VerificationStats};
 
 use super::blame::UNVERIFIABLE;
 use super::{Findings, LimitingParty};
@@ -45,8 +45,7 @@ pub(super) fn verified(facts: &RunFacts, found: &mut Findings) {
             return blame(facts, found, cut + refused == own, text);
         }
         if own > 0 && block.verified.replies == 0 {
-            let text = "no body was verified, because the workload requests none: robots recognized replies by their marks";
-            found.warn("unverified", text.to_owned());
+            found.warn("unverified", without_bodies(block, own));
         }
     }
     let Some(headline) = &facts.headline else { return };
@@ -54,13 +53,36 @@ pub(super) fn verified(facts: &RunFacts, found: &mut Findings) {
     let unseen = counted.due.saturating_sub(counted.replies);
     if unseen as f64 > UNVERIFIED_MAX * counted.due as f64 {
         let text = format!(
-            "{unseen} of {} replies in phase {} could not be verified, because they have no transaction id (X-Xact) or no known size; the limit is {:.0} %",
+            "{unseen} of {} replies in phase {} could not be verified, because they {}; the limit is {:.0} %",
             counted.due,
             headline.phase,
+            reason(&headline.evidence().block),
             100.0 * UNVERIFIED_MAX
         );
         blame(facts, found, false, text);
     }
+}
+
+/// What robots know of `own` good replies if they verified no body.
+fn without_bodies(block: &Block, own: u64) -> String {
+    let VerificationStats { due, marked, .. } = block.verified;
+    let seen = format!("robots recognized {marked} replies by their marks");
+    match (due, own.saturating_sub(marked)) {
+        (0, 0) => format!("no body was verified, because no reply of the workload has one: {seen}"),
+        (0, others) => format!(
+            "no body was verified: {seen}, and {others} replies cannot be verified, because they were cut short on purpose, refuse credentials, \
+             redirect, or are a part of a compressed object"
+        ),
+        _ => format!("none of {due} bodies could be verified, because they {}; {seen}", reason(block)),
+    }
+}
+
+/// Why bodies could not be verified, after a word for them.
+fn reason(block: &Block) -> &'static str {
+    if 2 * block.errors[ErrorKind::OtherContents] > block.verified.due {
+        return "are of other contents than robots have";
+    }
+    "have no transaction id (X-Xact) or no known size"
 }
 
 /// Good transactions with objects of our servers that must arrive.

@@ -150,6 +150,33 @@ fn replies_that_nobody_verified_are_not_valid() {
 }
 
 #[test]
+fn why_no_body_was_verified_is_told() {
+    use polygraph_stats::VerificationStats;
+    let told = |due, unmarked, other_contents| {
+        let mut facts = fold(&Run::default().logs()).unwrap();
+        for phase in &mut facts.client.as_mut().unwrap().phases {
+            let block = &mut phase.scope.as_mut().unwrap().block;
+            let marked = block.ok_count() - due - unmarked;
+            block.verified = VerificationStats { due, marked, ..VerificationStats::default() };
+            (0..other_contents).for_each(|_| block.count_error(ErrorKind::OtherContents));
+        }
+        // The phases alone count here.
+        facts.headline.as_mut().unwrap().scope.block.verified = VerificationStats::default();
+        let verdict = judge(&facts);
+        let finding = verdict.findings.into_iter().find(|finding| finding.rule == "unverified");
+        finding.map(|finding| finding.text).unwrap_or_default()
+    };
+    for (text, phrase) in [
+        (told(0, 0, 0), "because no reply of the workload has one: robots recognized"),
+        (told(0, 5, 0), " by their marks, and 15 replies cannot be verified, because they were cut"),
+        (told(5, 0, 0), "none of 15 bodies could be verified, because they have no transaction id"),
+        (told(5, 0, 5), "because they are of other contents than robots have; robots recognized"),
+    ] {
+        assert!(text.contains(phrase), "{text}");
+    }
+}
+
+#[test]
 fn the_headline_tells_what_the_device_did() {
     for (kind, deed) in [
         (ErrorKind::BadStatus, "the device answered with errors"),
