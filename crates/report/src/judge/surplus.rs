@@ -22,6 +22,11 @@ fn causes(robots: &Block) -> f64 {
     (robots.xacts.entered + robots.retried).saturating_sub(others) as f64
 }
 
+/// So many more plain GET requests of robots arrived at servers than robots can have caused.
+pub(super) fn unexplained(robots: &Block, servers: &Block) -> f64 {
+    servers.basic_marked as f64 - causes(robots)
+}
+
 /// Validations do not count, nor do requests without the mark of a robot, as for health checks: a device makes these by itself.
 pub(super) fn surplus(facts: &RunFacts, found: &mut Findings) {
     let (Some(client), Some(server)) = (&facts.client, &facts.server) else { return };
@@ -31,7 +36,7 @@ pub(super) fn surplus(facts: &RunFacts, found: &mut Findings) {
         return;
     }
     let (caused, arrived) = (causes(robots), servers.basic_marked as f64);
-    if arrived - caused > LEAST.max(ERRORS_MAX * caused) {
+    if unexplained(robots, servers) > LEAST.max(ERRORS_MAX * caused) {
         let mut text = format!(
             "{arrived:.0} plain GET requests of robots arrived at servers, but at most {caused:.0} transactions of robots can be the reason, \
              because the others were hits or uploads: the device sends requests more than once or fetches copies in the background, or the \

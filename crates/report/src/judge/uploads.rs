@@ -3,18 +3,25 @@
 use polygraph_stats::{Block, Class};
 
 use super::blame::ERRORS_MAX;
+use super::surplus::unexplained;
 use super::{Findings, logs};
 use crate::facts::{RunFacts, SideFacts};
 
 pub(super) const UPLOADS: &str = "uploads";
 /// Fewer uploads than these prove nothing: some are under way when logs end.
 const LEAST: f64 = 10.0;
-/// What a device did that kept uploads from servers.
+/// What a device did that made other requests of uploads.
 const ALTERED: &str = "altered requests";
+/// What a device did that kept uploads from servers.
+const ANSWERED_ITSELF: &str = "answered uploads itself";
+
+fn of(class: Class, block: &Block) -> f64 {
+    block.class(class).size.count() as f64
+}
 
 /// Requests with the methods that have a body.
 fn count(block: &Block) -> f64 {
-    [Class::Post, Class::Put].map(|class| block.class(class).size.count()).iter().sum::<u64>() as f64
+    of(Class::Post, block) + of(Class::Put, block)
 }
 
 fn total(side: &SideFacts) -> Option<&Block> {
@@ -32,8 +39,14 @@ pub(super) fn uploads(facts: &RunFacts, found: &mut Findings) {
     let text =
         format!("{sent:.0} uploads of robots (POST, PUT) succeeded, and {arrived:.0} arrived at servers");
     let (due, checked) = (servers.verified.due as f64, servers.verified.replies as f64);
-    if sent - arrived > allowed(sent) {
-        return found.failed_as(UPLOADS, ALTERED, text);
+    let missing = sent - arrived;
+    if missing > allowed(sent) {
+        // What arrived as GET is among the plain requests there.
+        let (deed, why) = match 2.0 * unexplained(robots, servers) > missing {
+            true => (ALTERED, "about as many arrived as GET"),
+            false => (ANSWERED_ITSELF, "the device answered the others itself, so their content is lost"),
+        };
+        return found.failed_as(UPLOADS, deed, format!("{text}: {why}"));
     }
     if due - checked > allowed(due) {
         let text = format!(
@@ -44,9 +57,16 @@ pub(super) fn uploads(facts: &RunFacts, found: &mut Findings) {
     }
     // Failed attempts may have arrived, too.
     if arrived - sent > allowed(sent) + robots.failed_count() as f64 + robots.retried as f64 {
+        let posts = of(Class::Post, servers) - of(Class::Post, robots);
+        let forbidden = match posts > allowed(of(Class::Post, robots)) {
+            true => format!(
+                "; {posts:.0} of these are POST, which nobody may send again on their own (RFC 9110, section 9.2.2)"
+            ),
+            false => String::new(),
+        };
         found.warn(
             UPLOADS,
-            format!("{text}: the device sends some again, or the logs do not cover the same time"),
+            format!("{text}: the device sends some more than once, or the logs do not cover the same time{forbidden}"),
         );
     }
 }

@@ -27,6 +27,8 @@ pub enum Deed {
     Rewrite(fn(&str) -> String),
     /// Gets the reply to a request, and to what this makes of its head, which nobody wants.
     AskBesides(fn(&str) -> String),
+    /// Answers uploads as a server would, and passes on all other requests.
+    AnswerUploads,
     /// Passes requests on, and answers with 504 what its server does not answer soon.
     Gateway,
     /// Passes requests on to these ports of this host in turn, and to the other one if no server answers.
@@ -176,6 +178,10 @@ fn serve(
             std::thread::sleep(takes);
             client.write_all(&fetch(&request)?.bytes())?;
         }
+        Deed::AnswerUploads => client.write_all(&match upload(&request) {
+            Some(target) => created(target),
+            None => fetch(&request)?.bytes(),
+        })?,
         Deed::Rewrite(make) => client.write_all(&fetch(&make(&request))?.bytes())?,
         Deed::AskBesides(make) => {
             fetch(&make(&request))?;
@@ -223,6 +229,18 @@ fn read_head(from: &mut TcpStream) -> std::io::Result<Option<String>> {
         }
     }
     Ok(Some(String::from_utf8_lossy(&head).into_owned()))
+}
+
+/// The server that an upload is for; `None` for other requests.
+fn upload(request: &str) -> Option<&str> {
+    let parts = parts(request)?;
+    matches!(parts.method, "PUT" | "POST").then_some(parts.authority)
+}
+
+/// What a server of the test says of an upload.
+fn created(target: &str) -> Vec<u8> {
+    format!("HTTP/1.1 201 Created\r\nX-Target: {target}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        .into_bytes()
 }
 
 /// Asks the origin that the request names.

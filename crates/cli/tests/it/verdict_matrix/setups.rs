@@ -299,6 +299,7 @@ pub fn workloads() -> Vec<Row> {
          primary = true; }; schedule(fill, meas);",
     );
     let uploads = workload("", "req_methods = [ \"PUT\": 20%, \"GET\" ]; upload_contents = [ C ];", MEASURE);
+    let answered = uploads.clone();
     let few_uploads = uploads.replace("20%", "2%").replace("3sec", "8sec");
     vec![
         Row::new("a run", "servers demand Digest behind a proxy", Want::VALID, move |sandbox| {
@@ -337,6 +338,15 @@ pub fn workloads() -> Vec<Row> {
                     kept.collect::<Vec<_>>().join("\r\n").replace("PUT http", "GET http") + "\r\n\r\n"
                 }));
                 run(sandbox, &uploads, &format!("--proxy 127.0.0.1:{}", device.port()))
+            },
+        ),
+        Row::new(
+            "a run",
+            "the device answers uploads itself",
+            Want::failed("uploads", "the device answered uploads itself"),
+            move |sandbox| {
+                let device = Device::start(Deed::AnswerUploads);
+                run(sandbox, &answered, &format!("--proxy 127.0.0.1:{}", device.port()))
             },
         ),
         Row::new(

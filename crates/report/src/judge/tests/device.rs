@@ -351,6 +351,44 @@ fn requests_that_nobody_made_are_told() {
     assert_eq!(told(80), ["surplus"]);
 }
 
+#[test]
+fn uploads_that_do_not_arrive_or_arrive_too_often_are_told() {
+    // Uploads of robots, PUT and POST that arrived, and other requests that robots do not explain.
+    let told = |sent: u64, [puts, posts]: [u64; 2], others: u64| {
+        let mut facts = fold(&Run::default().logs()).unwrap();
+        let add = |block: &mut polygraph_stats::Block, class, count| {
+            let done = polygraph_stats::Finished { class, rptm_us: 9, size: 300, ..Default::default() };
+            (0..count).for_each(|_| block.finish(&done));
+        };
+        let robots = &mut facts.client.as_mut().unwrap().total.as_mut().unwrap().block;
+        add(robots, Class::Put, sent);
+        add(robots, Class::Post, sent);
+        let hits = robots.class(Class::Hit).size.count();
+        let caused = robots.xacts.entered - hits - 2 * sent;
+        let servers = &mut facts.server.as_mut().unwrap().total.as_mut().unwrap().block;
+        add(servers, Class::Put, puts);
+        add(servers, Class::Post, posts);
+        servers.basic_marked = caused + others;
+        let verdict = judge(&facts);
+        let finding = verdict.findings.into_iter().find(|finding| finding.rule == "uploads");
+        finding.map_or_else(Default::default, |finding| {
+            (finding.weight.word(), finding.deed.unwrap_or_default(), finding.text)
+        })
+    };
+    assert_eq!(told(100, [100, 98], 0), Default::default());
+    let (weight, deed, text) = told(100, [100, 10], 0);
+    assert_eq!((weight, deed), ("failed", "answered uploads itself"), "{text}");
+    let (weight, deed, text) = told(100, [100, 10], 90);
+    assert_eq!((weight, deed), ("failed", "altered requests"), "{text}");
+    let (weight, _, text) = told(100, [100, 200], 0);
+    assert!(
+        weight == "warning" && text.contains("; 100 of these are POST, which nobody may send again"),
+        "{text}"
+    );
+    let (weight, _, text) = told(100, [200, 100], 0);
+    assert!(weight == "warning" && text.ends_with("do not cover the same time"), "{text}");
+}
+
 /// Replies that look right, but of which the servers of the run know nothing: those of a server left over from another test.
 #[test]
 fn replies_that_none_of_the_servers_made_are_told() {
