@@ -53,7 +53,7 @@ mod unmarked;
 mod uploads;
 mod verified;
 
-use polygraph_stats::BinSet;
+use polygraph_stats::{BinSet, ErrorKind};
 
 use crate::facts::RunFacts;
 use crate::mixed::MIXED;
@@ -95,6 +95,17 @@ const NEARLY_ALL: f64 = 0.9;
 /// Rules about failed transactions, for which a device is not responsible if its origin servers are not running.
 const FAILURES: [&str; 6] =
     ["errors", "error goal", "following", "growing", unfinished::UNFINISHED, "unanswered"];
+
+/// Whether nothing shows that the device failed, was too slow or restarted at some time, excused or not.
+pub(crate) fn kept_up(facts: &RunFacts) -> bool {
+    let told = |finding: &VerdictFinding| {
+        FAILURES.contains(&finding.rule) || [ended::ENDED, unanswered::PAUSE].contains(&finding.rule)
+    };
+    // A device that restarts refuses connections for a moment.
+    let total = facts.client.as_ref().and_then(|client| client.total.as_ref());
+    let refused = total.is_some_and(|total| total.block.errors[ErrorKind::ConnectFailed] > 0);
+    !refused && !facts.verdict.findings.iter().any(told)
+}
 
 impl Findings {
     /// Adds a note for readers of the figures, without effect on the outcome.

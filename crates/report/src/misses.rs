@@ -5,13 +5,15 @@
 //! object that was never a hit may never have been stored, or was evicted before its first repeat. It counts as a
 //! capacity miss only if something else shows that the cache evicts objects: evictions, missed repeats that came much
 //! later than repeats that were hits, hits on some objects of every content type (admission rules would exclude whole
-//! types), or a phase in which most offered hits were delivered while there was room.
+//! types), or a phase in which most offered hits were delivered while there was room. A device that failed, was too slow or restarted may lose
+//! copies whatever the size of its cache, so nothing is said of its size then.
 //!
 //! If there was no hit at all, no cause explains anything: lifetimes and transfers do not matter to a device that stores nothing.
 
 use polygraph_stats::{Class, CountAndBytes, MissCause};
 
 use crate::facts::{PhaseFacts, ProcessFacts, RunFacts};
+use crate::judge;
 use crate::scope::Scope;
 use crate::text::{self, ms, number};
 
@@ -69,7 +71,7 @@ pub fn explain(facts: &RunFacts) -> Option<MissExplanation> {
     let with_room = while_there_was_room(&client.phases, &headline.scope);
     let hits = client.total.as_ref().map_or(0, |total| total.block.class(Class::Hit).size.count());
     let sentences = if hits > 0 {
-        let mut sentences = sentences(&headline.scope, with_room);
+        let mut sentences = sentences(&headline.scope, with_room, judge::kept_up(facts));
         sentences.extend(comparison(&measured));
         sentences
     } else {
@@ -125,7 +127,7 @@ fn at_least(share: f64, n: u64) -> f64 {
     (share + Z * Z / (2.0 * n) - spread) / (1.0 + Z * Z / n)
 }
 
-fn sentences(scope: &Scope, with_room: Option<(&str, f64)>) -> Vec<String> {
+fn sentences(scope: &Scope, with_room: Option<(&str, f64)>, kept_up: bool) -> Vec<String> {
     let block = &scope.block;
     let missed = block.missed_total().count;
     let share = |cause: MissCause| block.missed[cause as usize].count as f64 / missed as f64;
@@ -141,8 +143,8 @@ fn sentences(scope: &Scope, with_room: Option<(&str, f64)>) -> Vec<String> {
         out.push("The device delivered nearly all hits that were offered.".to_owned());
         return out;
     }
-    let mut causes =
-        vec![storage(scope, share(MissCause::Evicted), share(MissCause::NeverStored), with_room)];
+    let stored = [MissCause::Evicted, MissCause::NeverStored].map(share);
+    let mut causes = vec![storage(scope, stored, with_room, kept_up)];
     causes.extend(MissCause::ALL.into_iter().filter(|cause| !cause.is_of_storage()).map(|cause| {
         let share = share(cause);
         (share, of_cause(cause, &percent(share)))
@@ -197,7 +199,12 @@ fn without_hits(scope: &Scope, may_have_cache: bool, says_how_long_fresh: bool) 
 
 /// The share of missed hits that a device could have delivered, with its explanation. `with_room` is a phase in which
 /// the device kept its objects, with the share of the offered hits that it delivered then.
-fn storage(scope: &Scope, evicted: f64, never: f64, with_room: Option<(&str, f64)>) -> (f64, String) {
+fn storage(
+    scope: &Scope,
+    [evicted, never]: [f64; 2],
+    with_room: Option<(&str, f64)>,
+    kept_up: bool,
+) -> (f64, String) {
     let both = evicted + never;
     let forgets = evicted >= FORGETS
         || median_ages(scope).is_some_and(|(hit, miss)| miss >= LATER * hit)
@@ -212,6 +219,14 @@ fn storage(scope: &Scope, evicted: f64, never: f64, with_room: Option<(&str, f64
              completely, but never from its cache. Check its size first, because a full cache may keep what it has and take \
              nothing more; then its limits on object size and its admission rules.",
             percent(both)
+        )
+    } else if !kept_up {
+        format!(
+            "{} of the missed hits were objects that the device did not keep, or did not use: those that had been hits before ({}), and those \
+             that never were ({}). It failed, was too slow or restarted, which may be why; so nothing can be said of the size of its cache.",
+            percent(both),
+            percent(evicted),
+            percent(never)
         )
     } else if never >= FORGETS {
         format!(
@@ -328,7 +343,7 @@ mod tests {
     }
 
     fn told(scope: &Scope) -> String {
-        sentences(scope, None).join("\n")
+        sentences(scope, None, true).join("\n")
     }
 
     fn phase(name: &str, causes: &[(MissCause, u64)]) -> PhaseFacts {
@@ -354,7 +369,7 @@ mod tests {
         let told = |early: PhaseFacts, top: &PhaseFacts| {
             let phases = [early, top.clone()];
             let scope = top.scope.as_ref().unwrap();
-            sentences(scope, while_there_was_room(&phases, scope)).join("\n")
+            sentences(scope, while_there_was_room(&phases, scope), true).join("\n")
         };
         let early = |offered: u64, missed: u64| {
             let mut block = Block::new();
@@ -421,6 +436,30 @@ mod tests {
         assert!(
             text.starts_with("500 of 1,000 offered hits (50 %) were misses.") && text.contains("17 % of")
         );
+    }
+
+    #[test]
+    fn a_device_that_failed_or_restarted_tells_nothing_of_its_size() {
+        use crate::testlog::Run;
+        use polygraph_stats::ErrorKind::{ConnectFailed, Timeout};
+        let evicted = scope(&[(MissCause::Evicted, 300), (MissCause::NeverStored, 100)]);
+        let told = |run: Run| {
+            let mut facts = crate::fold::fold(&run.logs()).unwrap();
+            facts.headline.as_mut().unwrap().scope = evicted.clone();
+            explain(&facts).unwrap().sentences.join("\n")
+        };
+        assert!(told(Run::default()).contains("The cache is too small"));
+        for run in [
+            Run { error: Some((20, Timeout)), ..Run::default() },
+            Run { error: Some((2000, ConnectFailed)), ..Run::default() },
+            Run { capacity: 80.0, ..Run::default() },
+        ] {
+            let text = told(run);
+            assert!(
+                !text.contains("too small") && text.contains("100 % of the missed hits were objects that"),
+                "{text}"
+            );
+        }
     }
 
     #[test]
