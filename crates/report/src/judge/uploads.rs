@@ -1,6 +1,6 @@
 //! Whether the bodies that robots sent arrived at servers, and as often as they were sent.
 
-use polygraph_stats::{Block, Class};
+use polygraph_stats::{Block, Class, EndReason};
 
 use super::blame::ERRORS_MAX;
 use super::surplus::unexplained;
@@ -40,7 +40,7 @@ pub(super) fn uploads(facts: &RunFacts, found: &mut Findings) {
         format!("{sent:.0} uploads of robots (POST, PUT) succeeded, and {arrived:.0} arrived at servers");
     let (due, checked) = (servers.verified.due as f64, servers.verified.replies as f64);
     let missing = sent - arrived;
-    if missing > allowed(sent) {
+    if missing > allowed(sent) && covers(server, client) {
         // What arrived as GET is among the plain requests there.
         let (deed, why) = match 2.0 * unexplained(robots, servers) > missing {
             true => (ALTERED, "about as many arrived as GET"),
@@ -55,8 +55,9 @@ pub(super) fn uploads(facts: &RunFacts, found: &mut Findings) {
         );
         found.failed_as(UPLOADS, ALTERED, text);
     }
-    // Failed attempts may have arrived, too.
-    if arrived - sent > allowed(sent) + robots.failed_count() as f64 + robots.retried as f64 {
+    // Failed attempts may have arrived, too, and those that had not ended.
+    let others = robots.failed_count() + robots.retried + open(client);
+    if arrived - sent > allowed(sent) + others as f64 {
         let posts = of(Class::Post, servers) - of(Class::Post, robots);
         let forbidden = match posts > allowed(of(Class::Post, robots)) {
             true => format!(
@@ -69,6 +70,20 @@ pub(super) fn uploads(facts: &RunFacts, found: &mut Findings) {
             format!("{text}: the device sends some more than once, or the logs do not cover the same time{forbidden}"),
         );
     }
+}
+
+/// Whether the servers' logs go on as long as those of the robots, so that what robots sent must be in them. A server that ended without
+/// traffic has missed nothing.
+fn covers(server: &SideFacts, client: &SideFacts) -> bool {
+    let end_s = client.processes.iter().map(|process| process.last_s).fold(0.0, f64::max);
+    server.processes.iter().all(|process| {
+        process.missing.is_empty() && (process.end == Some(EndReason::Idle) || process.lived_until(end_s))
+    })
+}
+
+/// Transactions that had not ended when the logs of robots did.
+fn open(client: &SideFacts) -> u64 {
+    client.processes.iter().filter_map(|process| process.unfinished).sum()
 }
 
 /// So many may differ: some are under way when a log begins or ends.

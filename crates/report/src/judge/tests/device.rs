@@ -354,8 +354,9 @@ fn requests_that_nobody_made_are_told() {
 #[test]
 fn uploads_that_do_not_arrive_or_arrive_too_often_are_told() {
     // Uploads of robots, PUT and POST that arrived, and other requests that robots do not explain.
-    let told = |sent: u64, [puts, posts]: [u64; 2], others: u64| {
+    let told_of = |sent: u64, [puts, posts]: [u64; 2], others: u64, change: fn(&mut RunFacts)| {
         let mut facts = fold(&Run::default().logs()).unwrap();
+        change(&mut facts);
         let add = |block: &mut polygraph_stats::Block, class, count| {
             let done = polygraph_stats::Finished { class, rptm_us: 9, size: 300, ..Default::default() };
             (0..count).for_each(|_| block.finish(&done));
@@ -375,7 +376,18 @@ fn uploads_that_do_not_arrive_or_arrive_too_often_are_told() {
             (finding.weight.word(), finding.deed.unwrap_or_default(), finding.text)
         })
     };
+    let ended: fn(&mut RunFacts) = |facts| facts.client.as_mut().unwrap().processes[0].unfinished = Some(0);
+    let told = |sent, arrived, others| told_of(sent, arrived, others, ended);
     assert_eq!(told(100, [100, 98], 0), Default::default());
+    // The server's log ends earlier than the client's, or has a hole; uploads had not ended when the client's log did.
+    let early: fn(&mut RunFacts) = |facts| facts.server.as_mut().unwrap().processes[0].last_s = 20.0;
+    let damaged: fn(&mut RunFacts) =
+        |facts| facts.server.as_mut().unwrap().processes[0].missing.push("a record".into());
+    for change in [early, damaged] {
+        assert_eq!(told_of(100, [100, 10], 0, change), Default::default());
+    }
+    let open: fn(&mut RunFacts) = |facts| facts.client.as_mut().unwrap().processes[0].unfinished = Some(100);
+    assert_eq!(told_of(100, [100, 200], 0, open), Default::default());
     let (weight, deed, text) = told(100, [100, 10], 0);
     assert_eq!((weight, deed), ("failed", "answered uploads itself"), "{text}");
     let (weight, deed, text) = told(100, [100, 10], 90);
