@@ -319,9 +319,9 @@ fn table() -> Vec<Rule> {
         "errors",
         format!(
             "more than {} of the transactions failed because of what the device sent or because it took too long; \
-             counted only while all origin servers are known to have been running (afterwards: `origin`, INVALID). INVALID (test) if \
+             counted only while all origin servers are known to run (afterwards: `origin`, INVALID). INVALID (test) if \
              robots gave up because think times of the servers were longer than their lifetime, or lacked connections \
-             because requests for which servers were thinking occupied more than {} of what robots may have open, or if \
+             because those for which servers were thinking occupied more than {} of what robots may open, or if \
              servers demanded credentials or certificates that robots do not have, or refused credentials and know others than the robots have, or their keytab lacks the keys of the robots' tickets, \
              or a proxy demanded credentials of robots without any, or the device demanded a certificate of robots without one (as alerts of TLS 1.3 say), or nothing in TLS was common to both, or the certificate was that of an authority (`c260`); \
              INVALID (server) if robots refused the servers' own certificate in a tunnel. So many failures in another phase \
