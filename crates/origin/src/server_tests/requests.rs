@@ -122,7 +122,7 @@ fn requests_with_a_length_beside_chunks_are_noted() {
     let both = "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n";
     for request in [get(both), get(both).replace("GET", "PUT")] {
         let bench = Bench::new(persistent(classic(10.0)));
-        let reply = bench.ask(&format!("{request}0\r\n\r\n{}", get("")));
+        let reply = bench.ask(format!("{request}0\r\n\r\n{}", get("")));
         assert_eq!(reply.matches("HTTP/1.1 200 OK\r\n").count(), 1, "{reply}");
         assert_eq!(field(&reply, "Connection"), Some("close"), "{reply}");
         bench.assert_errors(&[(ErrorKind::LengthIgnored, 1)]);
