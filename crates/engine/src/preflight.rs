@@ -176,6 +176,22 @@ pub struct ProbeResult {
 }
 
 impl Probe {
+    /// A request to the server at this address, without anything between them and without TLS.
+    pub fn plain(to: SocketAddr) -> Probe {
+        Probe {
+            to,
+            from: None,
+            authority: to.to_string(),
+            absolute: false,
+            socks: None,
+            tls: None,
+            tunnel: None,
+            http2: false,
+            http3: false,
+            user: None,
+        }
+    }
+
     /// Sends the request and waits for the reply, for `patience` at most. Unless the reply is `settled`, temporary failures are tried
     /// again for almost a second. Replies that say that no server can be reached are tried again as long as the check may take: a
     /// balancer that checks the health of its servers finds them only at its next checks.
@@ -278,21 +294,6 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(20);
 
-    fn probe(to: SocketAddr) -> Probe {
-        Probe {
-            to,
-            from: None,
-            authority: to.to_string(),
-            absolute: false,
-            socks: None,
-            tls: None,
-            tunnel: None,
-            http2: false,
-            http3: false,
-            user: None,
-        }
-    }
-
     fn responder(address: SocketAddr) -> io::Result<Responder> {
         Responder::start(&[ResponderPlace { address, tls: None, http3: false }])
     }
@@ -316,7 +317,7 @@ mod tests {
         let place = crate::listen::ReservedAddress::new("127.0.0.1:0".parse().unwrap()).unwrap();
         let responder = responder(place.address()).unwrap();
         assert!(!responder.has_seen("12ab"));
-        let found = probe(place.address()).send("12ab", PATIENCE, |_| false);
+        let found = Probe::plain(place.address()).send("12ab", PATIENCE, |_| false);
         assert!(found.reply.unwrap().ours && found.requests == 1 && responder.has_seen("12ab"));
         drop(responder);
         // The address is free again for its server.
@@ -337,32 +338,40 @@ mod tests {
                 let _ = stream.write_all(&if count < refusals { refusal } else { preflight::reply("1") });
             }
         });
-        let found = probe(address).send("1", PATIENCE, |_| false);
+        let found = Probe::plain(address).send("1", PATIENCE, |_| false);
         assert!(found.reply.unwrap().ours && u128::from(found.requests) == refusals + 1);
         let found =
-            probe(says(b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n")).send("1", PATIENCE, |_| false);
+            Probe::plain(says(b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"))
+                .send("1", PATIENCE, |_| false);
         assert!(u128::from(found.requests) < refusals, "other errors do not go away");
         let refused = says(b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n");
-        let found =
-            probe(refused).send("1", PATIENCE, |reply| matches!(reply, Ok(seen) if seen.status == 503));
+        let found = Probe::plain(refused).send(
+            "1",
+            PATIENCE,
+            |reply| matches!(reply, Ok(seen) if seen.status == 503),
+        );
         assert_eq!(found.requests, 1, "what may be so is not asked for again");
     }
 
     #[test]
     fn troubles_by_example() {
         let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        assert!(matches!(probe(closed).send("1", PATIENCE, |_| false).reply, Err(ProbeError::Refused)));
-        let found = probe(says(b"")).send("1", PATIENCE, |_| false);
+        assert!(matches!(
+            Probe::plain(closed).send("1", PATIENCE, |_| false).reply,
+            Err(ProbeError::Refused)
+        ));
+        let found = Probe::plain(says(b"")).send("1", PATIENCE, |_| false);
         assert!(
             matches!(found.reply, Err(ProbeError::Closed(ProbeStep::Request))) && found.requests > 1,
             "tried again"
         );
-        let found = probe(says(b"SSH-2.0-OpenSSH_9\r\n")).send("1", PATIENCE, |_| false);
+        let found = Probe::plain(says(b"SSH-2.0-OpenSSH_9\r\n")).send("1", PATIENCE, |_| false);
         assert!(matches!(found.reply, Err(ProbeError::NotHttp(data)) if data.starts_with(b"SSH")));
         let found =
-            probe(says(b"HTTP/1.1 302 Found\r\nLocation: /login\r\n\r\n")).send("1", PATIENCE, |_| false);
+            Probe::plain(says(b"HTTP/1.1 302 Found\r\nLocation: /login\r\n\r\n"))
+                .send("1", PATIENCE, |_| false);
         assert_eq!(found.reply.unwrap().location.as_deref(), Some("/login"));
-        let two = |to| Probe { http2: true, ..probe(to) };
+        let two = |to| Probe { http2: true, ..Probe::plain(to) };
         let found = two(says(b"HTTP/1.1 400 Bad Request\r\n\r\n")).send("1", PATIENCE, |_| false);
         assert!(matches!(found.reply, Err(ProbeError::NotHttp2(data)) if data.starts_with(b"HTTP/1.1 400")));
         let place = crate::listen::ReservedAddress::new("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -371,9 +380,10 @@ mod tests {
         drop(responder);
         // It takes connections, into its backlog, and never looks at them.
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-        let found = probe(silent.local_addr().unwrap()).send("1", Duration::from_millis(200), |_| false);
+        let found =
+            Probe::plain(silent.local_addr().unwrap()).send("1", Duration::from_millis(200), |_| false);
         assert!(matches!(found.reply, Err(ProbeError::Silent(ProbeStep::Request))) && found.requests == 1);
-        let nowhere = Probe { from: Some("192.0.2.1".parse().unwrap()), ..probe(closed) };
+        let nowhere = Probe { from: Some("192.0.2.1".parse().unwrap()), ..Probe::plain(closed) };
         assert!(matches!(nowhere.send("1", PATIENCE, |_| false).reply, Err(ProbeError::Unreachable(_))));
     }
 }

@@ -189,16 +189,15 @@ fn routes_of(
             _ => (with_server(), None),
         };
         let probe = Probe {
-            to,
             from: profile.addresses.first().copied().filter(|from| from.is_ipv4() == to.is_ipv4()),
             authority: server.authority.clone(),
             absolute: target == ProbeTarget::Proxy,
-            socks: None,
             http2: version == SpokenVersion::Http2 && tls.is_none() && tunnel.is_none(),
             http3: version == SpokenVersion::Http3,
             tls,
             tunnel,
             user: user.clone().filter(|_| target != ProbeTarget::Origin),
+            ..Probe::plain(to)
         };
         ProbeRoute { probe, target, credentials: !profile.credentials.is_empty(), may_refuse: false }
     };
@@ -366,19 +365,7 @@ mod tests {
     use crate::FailureKind;
 
     fn probe() -> Probe {
-        let to: SocketAddr = "127.0.0.1:80".parse().unwrap();
-        Probe {
-            to,
-            from: None,
-            authority: to.to_string(),
-            absolute: true,
-            socks: None,
-            tls: None,
-            tunnel: None,
-            http2: false,
-            http3: false,
-            user: None,
-        }
+        Probe { absolute: true, ..Probe::plain("127.0.0.1:80".parse().unwrap()) }
     }
 
     #[test]

@@ -386,18 +386,8 @@ mod tests {
 
     #[test]
     fn every_case_says_what_to_do() {
-        let probe = Probe {
-            to: "10.0.0.1:3128".parse().unwrap(),
-            from: None,
-            authority: "10.0.0.2:80".into(),
-            absolute: true,
-            socks: None,
-            tls: None,
-            tunnel: None,
-            http2: false,
-            http3: false,
-            user: None,
-        };
+        let to: SocketAddr = "10.0.0.1:3128".parse().unwrap();
+        let probe = Probe { authority: "10.0.0.2:80".into(), absolute: true, ..Probe::plain(to) };
         let case = ProbeCase {
             target: ProbeTarget::Proxy,
             probe: &probe,

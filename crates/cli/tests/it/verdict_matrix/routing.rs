@@ -89,6 +89,25 @@ pub fn servers() -> Vec<Row> {
     ]
 }
 
+/// A run through HAProxy that shows this certificate, with more options of `bind` behind it.
+fn behind_haproxy(sandbox: &Sandbox, certificate: &str, words: &str) -> Got {
+    let port = free_port();
+    let made = sandbox.polygraph("certs --key_type ECDSA-P256 --name 127.0.0.1");
+    assert_eq!(made.code(), Some(0), "{made:?}");
+    sandbox.write(
+        "haproxy.cfg",
+        &format!(
+            "defaults\n mode http\n timeout connect 2s\n timeout client 5s\n timeout server 5s\n\
+             frontend f\n bind 127.0.0.1:{port} ssl crt {certificate}\n"
+        ),
+    );
+    let _haproxy = sandbox.start_program("haproxy", "-db -f haproxy.cfg");
+    wait_for_listener(port);
+    let done =
+        sandbox.polygraph(&format!("run --surrogate 127.0.0.1:{port} --device_tls yes {words} {SHORT}"));
+    Got::of_run(sandbox, &done)
+}
+
 /// Robots without what a device demands of its clients.
 pub fn demands() -> Vec<Row> {
     let lacks = Want::invalid("test", "errors");
@@ -97,39 +116,10 @@ pub fn demands() -> Vec<Row> {
             proxied_by_squid_with_users(sandbox, "basic", "")
         }),
         Row::new("a run", "HAProxy demands certificates of robots that have none", lacks, |sandbox| {
-            let port = free_port();
-            let made = sandbox.polygraph("certs --key_type ECDSA-P256 --name 127.0.0.1");
-            assert_eq!(made.code(), Some(0), "{made:?}");
-            sandbox.write(
-                "haproxy.cfg",
-                &format!(
-                    "defaults\n mode http\n timeout connect 2s\n timeout client 5s\n timeout server 5s\n\
-                     frontend f\n bind 127.0.0.1:{port} ssl crt certs/127.0.0.1.pem ca-file certs/ca.crt verify required\n"
-                ),
-            );
-            let _haproxy = sandbox.start_program("haproxy", "-db -f haproxy.cfg");
-            wait_for_listener(port);
-            let words = format!("run --surrogate 127.0.0.1:{port} --device_tls yes {SHORT}");
-            let done = sandbox.polygraph(&words);
-            Got::of_run(sandbox, &done)
+            behind_haproxy(sandbox, "certs/127.0.0.1.pem ca-file certs/ca.crt verify required", "")
         }),
         Row::new("a run", "HAProxy shows a certificate of an authority (CA:TRUE)", lacks, |sandbox| {
-            let port = free_port();
-            let made = sandbox.polygraph("certs --key_type ECDSA-P256 --name 127.0.0.1");
-            assert_eq!(made.code(), Some(0), "{made:?}");
-            sandbox.write(
-                "haproxy.cfg",
-                &format!(
-                    "defaults\n mode http\n timeout connect 2s\n timeout client 5s\n timeout server 5s\n\
-                     frontend f\n bind 127.0.0.1:{port} ssl crt certs/ca.pem\n"
-                ),
-            );
-            let _haproxy = sandbox.start_program("haproxy", "-db -f haproxy.cfg");
-            wait_for_listener(port);
-            let words =
-                format!("run --surrogate 127.0.0.1:{port} --device_tls yes --trust_ca certs/ca.crt {SHORT}");
-            let done = sandbox.polygraph(&words);
-            Got::of_run(sandbox, &done)
+            behind_haproxy(sandbox, "certs/ca.pem", "--trust_ca certs/ca.crt")
         }),
     ]
 }
