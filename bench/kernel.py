@@ -18,9 +18,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import bench
+import pace
 import protocols
 from clients import CLIENTS
-from ratios import URING
+from ratios import ENGINES, URING
 from servers import SERVERS, Failure
 
 RATE = 4_999
@@ -137,6 +138,22 @@ def protocol_cases(scale):
             yield case, servers["polysrv"], case.body, clients, servers
 
 
+def open_loop(tools, before, ports):
+    """The profile of an open loop on both engines, and of an earlier version if there is one."""
+    programs = [("before", before, pace.BEFORE)] if before else []
+    rows = {}
+    for name, program, engine in [*programs, *((engine, tools.polygraph, engine) for engine in ENGINES)]:
+        with tempfile.TemporaryDirectory(prefix="kernel-") as folder:
+            folder = Path(folder)
+            data, tools_of = folder / "perf.data", replace(tools, polygraph=str(program))
+            found = pace.measure_pace(tools_of, engine, next(ports), folder, recorder(str(program), data, folder))
+            if "failure" in found:
+                print(f"open loop, {name}: {found['failure']}")
+            else:
+                rows[name] = samples(data), found["count"]
+    print(f"\n### open loop\n\n{text(rows)}\n", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     target = Path(os.environ.get("CARGO_TARGET_DIR", bench.HERE.parent / "target"))
@@ -144,6 +161,7 @@ def main():
     parser.add_argument("--peers", type=Path, default=target / "bench", help="the directory of peers that are crates")
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--cases", default="", help="only cases with this in their name")
+    parser.add_argument("--before", type=Path, help="an earlier version, for the open loop")
     options = parser.parse_args()
     tools = bench.find_tools(str(Path(options.polygraph).resolve()), options.peers, URING)
     ports = iter(bench.PORTS)
@@ -177,6 +195,8 @@ def main():
                 finally:
                     server.stop()
         print(f"\n### {case.name}\n\n{text(rows)}\n", flush=True)
+    if options.cases in "open loop":
+        open_loop(tools, options.before and options.before.resolve(), ports)
 
 
 if __name__ == "__main__":

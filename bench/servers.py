@@ -39,6 +39,11 @@ def engine_of(tools, log):
     return found[1] if found else None
 
 
+def engine_options(engine):
+    """None for an earlier version, which has one engine."""
+    return ["--engine", engine] if engine else []
+
+
 class Server:
     """A server process that is listening and has answered once."""
 
@@ -105,7 +110,7 @@ class Polysrv(Server):
     def __init__(self, engine, tools, case, port, folder):
         self.tools, self.log, self.engine = tools, folder / "server.log", engine
         self.asked = 0 if case.workload else 1
-        command = [tools.polygraph, "server", "--loops", "1", "--log", self.log, "--engine", engine, *(
+        command = [tools.polygraph, "server", "--loops", "1", "--log", self.log, *engine_options(engine), *(
             workload_options(case, port, 1_000_000_000) if case.workload else
             ["--listen", f"127.0.0.1:{port}", "--rep_sz", f"const:{case.body}B",
              "--pconn_use_lmt", f"const:{case.use_limit}"])]
