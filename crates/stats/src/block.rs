@@ -30,8 +30,9 @@ use crate::unanswered::Unanswered;
 const USUAL_STATUS: u16 = 200;
 
 /// How long TCP waits for an answer before it asks for a connection again (RFC 6298, section 2): a connection whose set-up takes so long
-/// usually found the listen queue of its peer full, or a packet was lost.
-pub const SLOW_SETUP: Nanos = Nanos::from_secs(1);
+/// usually found the listen queue of its peer full, or a packet was lost. That is a second, of which a tick of the kernel's clock (10 ms at
+/// most) may be over when the timer is set.
+pub const SLOW_SETUP: Nanos = Nanos::from_millis(990);
 
 /// A successful transaction, as one side saw it.
 #[derive(Clone, Copy, Debug)]

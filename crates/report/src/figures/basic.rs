@@ -266,7 +266,7 @@ fn levels(t: &mut FigureTable) {
     t.add_level("conn.idle", "connections without a transaction", |block| &block.idle);
     let what = "time until new connections took their first request, with SOCKS, CONNECT and TLS (without HTTP/2 that is not over TLS)";
     t.add_histogram("conn.setup", what, Ms, 1e-3, |s| &s.block.conn_setup_us);
-    t.add_figure("conn.setup.slow.count", Count, "new connections that took a second or longer", |s| {
+    t.add_figure("conn.setup.slow.count", Count, "new connections that took about a second or longer", |s| {
         Some(s.block.slow_setups as f64)
     });
     t.add_histogram("conn.ttl", "lifetime of closed connections", Ms, 1e-3, |s| &s.block.conn_ttl_us);

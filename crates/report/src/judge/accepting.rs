@@ -54,7 +54,7 @@ pub(super) fn connecting(facts: &RunFacts, found: &mut Findings) {
     found.warn(
         "connecting",
         format!(
-            "{slow:.0} of {all:.0} new connections of robots took a second or longer, after which TCP tries again: the \
+            "{slow:.0} of {all:.0} new connections of robots took about a second or longer, after which TCP tries again: the \
              listen queue of {peer} was full (its own limit, or net.core.somaxconn; `nstat -az TcpExtListenOverflows` on \
              its host counts it), or packets were lost{tls}"
         ),
