@@ -171,14 +171,14 @@ enum Command {
     Agent(Lazy<cmd::agent::Args>),
     /// List and check the agents of a fleet, fetch their logs, end their processes
     Fleet(Lazy<cmd::fleet::Args>),
-    /// Watch running tests live, on the terminal or as a page (classic name: polymon)
+    /// Watch running tests live, on the terminal or as a web page (classic name: polymon)
     Mon(Lazy<cmd::mon::Args>),
     /// Receive status notifications by UDP, and forward them to monitors by TCP (classic name: udp2tcpd)
     #[command(name = "udp2tcpd")]
     Udp2tcpd(Lazy<cmd::udp2tcpd::Args>),
     /// Show default values of options, and where they come from
     Config(Lazy<cmd::config::Args>),
-    /// Write man pages and completions of shells below a directory, as `make install` does
+    /// Write man pages and shell completions below a directory, as `make install` does
     Extras(Lazy<cmd::extras::Args>),
     #[command(flatten)]
     Addresses(cmd::addresses::AddrCommand),

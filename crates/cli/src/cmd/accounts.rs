@@ -20,9 +20,9 @@ use crate::options::files::workload;
     rename_all = "snake_case",
     after_help = "\
 Examples:
-  polygraph accounts my.pg > passwd                 for basic_ncsa_auth of Squid, auth_basic_user_file of nginx
+  polygraph accounts my.pg > passwd                 for Squid (basic_ncsa_auth) and nginx
   polygraph accounts my.pg --format ldif | ldapadd -x -D cn=admin,dc=polygraph,dc=test -W
-  polygraph accounts my.pg --format plain --clear   user:password, for other programs that hash passwords
+  polygraph accounts my.pg --format plain --clear   user:password, for programs that hash it
 
 Accounts from credentials() depend on the global seed, which must be that of the run. They differ from \
 those of Web Polygraph 4."

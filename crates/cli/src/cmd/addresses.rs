@@ -19,10 +19,10 @@ const MAX_NAMES: u64 = 1 << 20;
 #[derive(Debug, Subcommand)]
 pub enum AddrCommand {
     /// Show the addresses of a PolyMix-2 bench
-    #[command(name = "pmix2-ips", after_help = PMIX_EXAMPLES)]
+    #[command(name = "pmix2-ips", after_help = PMIX2_EXAMPLES)]
     Pmix2Ips(Lazy<PmixArgs>),
     /// Show the addresses of a PolyMix-3 bench, machine by machine
-    #[command(name = "pmix3-ips", after_help = PMIX_EXAMPLES)]
+    #[command(name = "pmix3-ips", after_help = PMIX3_EXAMPLES)]
     Pmix3Ips(Lazy<PmixArgs>),
     /// Show the addresses or routes of a WebAxe-4 bench, machine by machine
     #[command(name = "webaxe4-ips", after_help = WEBAXE_EXAMPLES)]
@@ -35,7 +35,13 @@ pub enum AddrCommand {
     DnsCfg(Lazy<DnsArgs>),
 }
 
-const PMIX_EXAMPLES: &str = "\
+const PMIX2_EXAMPLES: &str = "\
+Examples:
+  polygraph pmix2-ips 16 1000         everything about bench 16 at 1000 requests/sec
+  polygraph pmix2-ips 16 1000 clt2    addresses of the second client machine
+  polygraph pmix2-ips 16 1000 srvs    addresses of all servers";
+
+const PMIX3_EXAMPLES: &str = "\
 Examples:
   polygraph pmix3-ips 16 1000         everything about bench 16 at 1000 requests/sec
   polygraph pmix3-ips 16 1000 clt2    addresses of the second client machine

@@ -20,8 +20,10 @@ use crate::output;
     after_help = "Checks the network, runs without the proxy, fills the cache, then runs PolyMix-1 at each rate with pauses in between: \
         12 hours with the default options. Run the same command again to resume.\n\
         Examples:\n  bb --proxy 10.0.0.1:3128 --size 20GB --rates 250,25,225,50,200,80,100,180,130,160\n  \
-        bb --proxy 10.0.0.1:3128 --size 20GB --hosts bench.toml --robots 10.1.0.1-4 --servers 10.1.0.11-14:80\n  \
-        bb --device squid --device_opt mem=64MB --rates 20,80,50 --goal 2min --idle 10s --launch_win 10s --check 30s",
+        bb --proxy 10.0.0.1:3128 --size 20GB --hosts bench.toml \\\n    \
+        --robots 10.1.0.1-4 --servers 10.1.0.11-14:80\n  \
+        bb --device squid --device_opt mem=64MB --rates 20,80,50 --goal 2min \\\n    \
+        --idle 10s --launch_win 10s --check 30s",
     group = clap::ArgGroup::new("target").args(["proxy", "device"]).required(true),
     group = clap::ArgGroup::new("elsewhere").args(["hosts", "fleet"])
 )]

@@ -1,4 +1,4 @@
-//! `polygraph certs`: an authority, and certificates for all names and addresses of a workload.
+//! `polygraph certs`: authority and certificates for all names and addresses of a workload.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -29,7 +29,7 @@ const MAX_IN_ONE: usize = 100;
     rename_all = "snake_case",
     after_help = "\
 Examples:
-  polygraph certs my.pg --out certs                       an authority, and a certificate for each name of the workload
+  polygraph certs my.pg --out certs                       authority and certificates for all names
   polygraph certs --name www.example.com --name 10.0.0.1  for names on the command line
   polygraph certs --name proxy.test --ca certs/ca.pem     signed by an existing authority
   polygraph certs --name old.test --expired               for a test of what a device does with it

@@ -31,8 +31,10 @@ use crate::output::{ClassicConsole, Progress, notify, print};
         arg.help("Address of the proxy under test. Without it and other devices, robots connect to the origin servers")
     }),
     after_help = "Example, the client of PolyMix-1 at 250 requests per second:\n  \
-        polyclt --proxy 10.0.0.1:8080 --origin 10.0.0.2:80 --robots 1 --req_rate 250/sec --rep_cachable 80p \\\n    \
-        --dhr 55p --pop_model unif --launch_win 1min --cool_phase 1min --goal -1:1hr:0.30 --verb_lvl 2 --log run.log"
+        polyclt --proxy 10.0.0.1:8080 --origin 10.0.0.2:80 --robots 1 \\\n    \
+        --req_rate 250/sec --rep_cachable 80p --dhr 55p --pop_model unif \\\n    \
+        --launch_win 1min --cool_phase 1min --goal -1:1hr:0.30 --verb_lvl 2 \\\n    \
+        --log run.log"
 )]
 pub struct Args {
     #[command(flatten)]

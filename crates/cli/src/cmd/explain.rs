@@ -32,7 +32,10 @@ pub fn run(args: &Args) -> io::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         None => {
-            writeln!(io::stderr(), "polygraph: there is no finding {id}; `polygraph explain` lists all")?;
+            writeln!(
+                io::stderr(),
+                "error: there is no finding {id} of `check`; `polygraph explain` lists all"
+            )?;
             Ok(ExitCode::from(exit::USAGE))
         }
     }

@@ -39,10 +39,10 @@ const DISPATCHER_TIMEOUT: Duration = Duration::from_millis(300);
     after_help = "Without an address, the monitor shows all processes of this host that publish live statistics, those in labs included, and what a \
         dispatcher (udp2tcpd) on this host forwards. Keys are explained by `?`.\nExamples:\n  \
         polygraph mon                                 everything on this host\n  \
-        polygraph mon --attach 10.0.0.1:18300         also a process on another host, started with --live 10.0.0.1:18300\n  \
+        polygraph mon --attach 10.0.0.1:18300         also a process elsewhere (--live 10.0.0.1:18300)\n  \
         polygraph mon --fleet nats://10.0.0.9         all processes of a fleet\n  \
         polymon 10.0.0.9                              what the dispatcher on 10.0.0.9 forwards\n  \
-        polygraph mon --web                           a page at http://127.0.0.1:18257/\n  \
+        polygraph mon --web                           a web page at http://127.0.0.1:18257/\n  \
         polygraph mon --once --json                   for scripts"
 )]
 pub struct Args {

@@ -29,7 +29,8 @@ use crate::output::{self, ClassicConsole, notify};
     rename_all = "snake_case",
     mut_arg("idle_tout", |arg| arg.default_value("5min")),
     after_help = "Example, the server of PolyMix-1:\n  \
-        polysrv --port 80 --rep_sz exp:13KB --xact_think norm:3s,1.5s --idle_tout 135sec --goal 1.1hr --verb_lvl 1"
+        polysrv --port 80 --rep_sz exp:13KB --xact_think norm:3s,1.5s \\\n    \
+        --idle_tout 135sec --goal 1.1hr --verb_lvl 1"
 )]
 pub struct Args {
     /// Port to listen on, at all addresses of this host

@@ -21,7 +21,7 @@ use crate::output;
         name in the working directory, write builtin:polymix-4 or ./polymix-4.pg.\n\
         Examples:\n  \
         polygraph workloads show polymix-1\n  \
-        polygraph workloads copy polymix-4 .          # workloads/polymix-4.pg, and the files that it includes\n  \
+        polygraph workloads copy polymix-4 .          # workloads/polymix-4.pg and what it includes\n  \
         polygraph workloads copy labs/webaxe-4 .      # a workload has the same name\n  \
         polygraph workloads copy --all /tmp/standard"
 )]

@@ -132,7 +132,7 @@ pub struct ShareOptions {
     #[arg(long, value_name = "RANGE...", value_parser = local_addresses, requires = "config")]
     pub only_addrs: Option<LocalAddressList>,
     /// Start the first phase at this time of day, for example 2026-11-23T12:00:00Z, or @ and seconds since 1970. Processes on
-    /// hosts with synchronous clocks then start together. The test fails if the process is ready too late
+    /// hosts with synchronized clocks then start together. The test fails if the process is ready too late
     #[arg(long, value_name = "TIME", value_parser = time_of_day, requires = "config")]
     pub start_at: Option<TimeOfDay>,
 }

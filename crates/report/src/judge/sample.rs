@@ -14,7 +14,9 @@ pub(super) fn samples(facts: &RunFacts, found: &mut Findings) {
     let (ended, phase) = (headline.scope.ended_count(), &headline.phase);
     let text = format!("only {} ended in phase {phase}", counted(ended, "transaction"));
     if ended < MIN {
-        found.invalid("samples", LimitingParty::Test, format!("{text}; the minimum is {MIN}"));
+        let text =
+            format!("{text}; the minimum is {MIN}: make the phase longer (its goal), or raise the rate");
+        found.invalid("samples", LimitingParty::Test, text);
     } else if ended < FEW {
         let text = format!("{text}: means are imprecise, and high percentiles are a matter of chance");
         found.warn("samples", text);

@@ -23,7 +23,7 @@ const REPORT_EVERY: Duration = Duration::from_secs(10);
     rename_all = "snake_case",
     after_help = "Examples:\n  \
         polygraph net msl_test -d 10.16.0.1 -p 8080\n  \
-        polygraph net msl_test -i eth0 -s 10.16.1.1 -d 10.16.0.1 -p 8080   the line of the PolyMix-3 how-to\n  \
+        polygraph net msl_test -i eth0 -s 10.16.1.1 -d 10.16.0.1 -p 8080   as in the PolyMix-3 how-to\n  \
         polygraph net msl_test -d fd00::5 -p 80 --most 2min --json\n\n\
         The test opens a connection from raw sockets, lets the device close first, and then repeats the first SYN until the \
         device takes it for a new connection. It needs root, changes nothing on this host, and disturbs no other traffic."
