@@ -18,5 +18,5 @@ mod read;
 
 pub use self::entry::{Entry, EntryKind, entries, find};
 pub use self::files::{Asset, all, below};
-pub use self::locate::{LocateError, closest, locate};
+pub use self::locate::{LocateError, closest, locate, similar};
 pub use self::read::{SCHEME, builtin, copy, is_builtin, is_file, join, names_in, read_to_string};

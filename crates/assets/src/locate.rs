@@ -91,7 +91,7 @@ fn is_file(kind: EntryKind, path: &str) -> bool {
 }
 
 /// The name of a built-in file that looks like the file name of a path.
-fn similar(kind: EntryKind, given: &str) -> Option<&'static str> {
+pub fn similar(kind: EntryKind, given: &str) -> Option<&'static str> {
     let stem = given.rsplit('/').next().unwrap_or(given);
     let stem = stem.strip_suffix(kind.extension()).unwrap_or(stem);
     closest(stem, entries().into_iter().filter(|entry| entry.kind == kind).map(|entry| entry.name))

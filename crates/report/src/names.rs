@@ -19,7 +19,7 @@ const SHORT: [(&str, &str); 9] = [
 
 /// No figure has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no figure `{name}`{}; `lx --list` lists all", near_hint(near))]
+#[error("there is no figure `{name}`{} `lx --list` lists all", near_hint(near))]
 pub struct UnknownFigure {
     /// The name.
     pub name: String,
@@ -28,7 +28,7 @@ pub struct UnknownFigure {
 }
 
 fn near_hint(near: &[String]) -> String {
-    if near.is_empty() { String::new() } else { format!(": did you mean {}?", near.join(", ")) }
+    if near.is_empty() { ";".to_owned() } else { format!(": did you mean {}?", near.join(", ")) }
 }
 
 /// The figure `name`: a name of the table, or a short name with or without an aggregate (`dhr`, `rptm.p95`, `rptm` for

@@ -28,7 +28,9 @@ pub enum RunError {
         source: std::io::Error,
     },
     /// The directory has no logs.
-    #[error("there are no logs in {path}")]
+    #[error(
+        "there are no logs in {path}: name the directory of a run, or its logs; `polygraph runs` lists runs"
+    )]
     NoLogs {
         /// The directory.
         path: String,

@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 
 pub use polygraph_text::{
     UNDEFINED, bytes, counted, decimals, duration, in_unit, ms, number, percent, plural, short, times,
-    trimmed,
+    trimmed, whole,
 };
 
 /// Lines of a table with aligned columns: the first `left` columns to the left, all others, which are numbers, to the

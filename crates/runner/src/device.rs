@@ -13,6 +13,7 @@ use polygraph_device::{
 use polygraph_engine::Engine;
 use polygraph_plan::Test;
 use polygraph_report::device::{USAGE, title};
+use polygraph_report::text::whole;
 use polygraph_sim::device::{Cache, Model};
 use polygraph_stats::{Header, HttpVersion, Record, Side};
 use serde_json::{Value, json};
@@ -339,14 +340,16 @@ impl DeviceReport {
             // The built-in proxy has no process.
             if self.usage.processes == 0 { "stored replies" } else { "memory" },
         );
-        let RobotCounts { requests: seen, hits: seen_hits, basic } = *robots;
+        let [requests, hits] = [requests, hits].map(whole);
+        let [seen, seen_hits, basic] = [robots.requests, robots.hits, robots.basic].map(whole);
         let _ = match plain {
             // Devices count hits among all requests, robots only among basic transactions.
             Some(plain) => write!(
                 line,
                 "{requests} requests, the robots sent {seen}; of plain requests, its log has {} hits in {}, and the robots saw \
                  {seen_hits} in {basic}",
-                plain.hits, plain.requests,
+                whole(plain.hits),
+                whole(plain.requests),
             ),
             None => write!(line, "{hits} hits in {requests} requests, the robots saw {seen_hits} in {seen}"),
         };

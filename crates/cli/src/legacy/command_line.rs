@@ -13,7 +13,7 @@
 
 use crate::lazy::whole_of;
 use clap::{Arg, Command};
-use polygraph_assets::{EntryKind, SCHEME, find};
+use polygraph_assets::{EntryKind, SCHEME, find, similar};
 
 use super::programs::{CLASSIC, WITHOUT_ARGUMENTS};
 
@@ -65,7 +65,8 @@ pub fn modernize(words: Vec<String>, cli: &Command) -> (Vec<String>, Vec<Correct
     let (mut rest, corrections) = options_of(&rest, &options);
     if options.iter().any(|option| option == "config")
         && command.get_positionals().next().is_none()
-        && let Some(at) = lone_workload(&rest, &command)
+        && let Some(at) = lone(&rest, &command, is_workload)
+            .or_else(|| lone(&rest, &command, |word| similar(EntryKind::Workload, word).is_some()))
     {
         rest.insert(at, "--config".to_owned());
     }
@@ -73,8 +74,9 @@ pub fn modernize(words: Vec<String>, cli: &Command) -> (Vec<String>, Vec<Correct
     (out, corrections)
 }
 
-/// The place of the first word that names a workload and is not the value of an option.
-fn lone_workload(words: &[String], command: &Command) -> Option<usize> {
+/// The place of the first word with this property that is not the value of an option. A misspelt name of a workload is also found, so that
+/// the message about it can name the right one.
+fn lone(words: &[String], command: &Command, is_wanted: impl Fn(&str) -> bool) -> Option<usize> {
     // How many words after an option may be its values.
     let mut values = 0;
     words.iter().position(|word| {
@@ -87,7 +89,7 @@ fn lone_workload(words: &[String], command: &Command) -> Option<usize> {
         }
         let is_value = values > 0;
         values = values.saturating_sub(1);
-        !is_value && is_workload(word)
+        !is_value && is_wanted(word)
     })
 }
 

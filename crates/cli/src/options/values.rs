@@ -163,6 +163,9 @@ pub fn host_port(text: &str) -> Result<String, String> {
             ));
         }
     };
+    if plain.parse::<u16>().is_ok() {
+        return Err(format!("`{text}` has no host: write host:port, for example 127.0.0.1:{plain}"));
+    }
     let Some((host, port)) = plain.rsplit_once(':') else {
         return Err(format!("`{text}` has no port: write host:port, for example {plain}:3128"));
     };

@@ -392,6 +392,8 @@ fn too_short_a_phase_gives_no_interval() {
     let comparison = compare(&groups, CompareOptions::default()).unwrap();
     let change = mean_rptm(&comparison);
     assert_eq!((change.plus_minus, change.judgement), (None, ChangeJudgement::Unknown));
+    let shown = text(&comparison, false);
+    assert!(shown.contains("cannot be judged") || shown.contains("Undecided"), "{shown}");
 }
 
 #[test]

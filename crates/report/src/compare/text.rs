@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::cells::{self, BEST, TextTable};
-use super::{Comparison, DifferenceSeverity, matrix};
+use super::{ChangeJudgement, Comparison, DifferenceSeverity, matrix};
 use crate::text::{aligned, duration};
 
 /// Lines of a workload's differences that are shown.
@@ -58,13 +58,21 @@ pub fn preface(comparison: &Comparison<'_>) -> String {
 pub(super) fn conclusion(comparison: &Comparison<'_>) -> String {
     let found = comparison.found().count();
     let total: usize = comparison.parts.iter().flat_map(|part| &part.rows).map(|row| row.changes.len()).sum();
+    let changes = comparison.parts.iter().flat_map(|part| &part.rows).flat_map(|row| &row.changes);
+    let unknown = changes.filter(|change| change.judgement == ChangeJudgement::Unknown).count();
     let unsure =
         comparison.differs.iter().filter(|differs| differs.weight != DifferenceSeverity::Note).count();
     let mut text = match found {
-        0 => format!("No difference: none of {total} figures differs significantly."),
+        0 if unknown == total && total > 0 => {
+            "Undecided: too little was measured to compare any figure.".to_owned()
+        }
+        0 => format!("No difference: none of {} figures differs significantly.", total - unknown),
         1 => format!("1 of {total} figures differs."),
         found => format!("{found} of {total} figures differ."),
     };
+    if (1..total).contains(&unknown) {
+        let _ = write!(text, " {unknown} more cannot be judged: too little was measured.");
+    }
     if unsure > 0 {
         text.push_str(" The runs also differ in other ways; see the list.");
     }

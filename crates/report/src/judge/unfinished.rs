@@ -58,7 +58,7 @@ impl Phase<'_> {
             self.begun,
             100.0 * self.gap / self.begun
         );
-        let too_short = "the phase is too short to tell who was the limit";
+        let too_short = "the phase is too short to tell who was the limit: measure longer (--goal)";
         match (limited(self.facts, self.scope, &self.phase.name, self.gap), thinking) {
             (Some((party, why)), _) => found.invalid(UNFINISHED, party, format!("{text}{why}")),
             (None, _) if falls_behind => {
