@@ -59,7 +59,7 @@ pub fn of_servers(test: &Test, addresses: &[String]) -> DescribedSettings {
         let prefix = if test.servers.len() > 1 { format!("{}: ", farm.name) } else { String::new() };
         let mut more = |name: &str, value: String| settings.push((format!("{prefix}{name}"), value));
         more("servers", servers.sites.len().to_string());
-        more("think time", or_none(farm.think.as_ref()));
+        more("think time", or_none(farm.think.as_ref(), "s"));
         more("requests per connection", farm.requests_per_connection.to_string());
         more("idle connections close after", time(farm.idle_timeout));
         more("HTTP versions", accepted_versions(farm));
@@ -99,7 +99,7 @@ fn of_profile(profile: &Profile) -> DescribedSettings {
             "open connections of a robot",
             profile.open_limit.map_or("any number".into(), |n| n.to_string()),
         ),
-        setting("transaction lifetime", or_none(profile.lifetime.as_ref())),
+        setting("transaction lifetime", or_none(profile.lifetime.as_ref(), "s")),
         setting("HTTP version", versions(&profile.http_version)),
         setting("local addresses", addresses(&profile.addresses)),
     ];
@@ -131,7 +131,7 @@ fn of_profile(profile: &Profile) -> DescribedSettings {
 /// The content types. A test of generation 1.x has one, which is known only to a side that knows reply sizes.
 fn of_contents(test: &Test) -> DescribedSettings {
     let contents = &test.field.catalog.contents;
-    let size = |content: &Content| or_none(content.size.as_ref());
+    let size = |content: &Content| or_none(content.size.as_ref(), "bytes");
     if test.classic {
         let knows_sizes = test.field.verify == polygraph_robot::Verify::Full;
         return contents
@@ -172,8 +172,13 @@ fn percent(share: f64) -> String {
     text::percent(share, 2)
 }
 
-fn or_none(distr: Option<&Distr>) -> String {
-    distr.map_or("none".into(), Distr::to_string)
+/// Values in seconds or bytes, as `unit` says.
+fn or_none(distr: Option<&Distr>, unit: &str) -> String {
+    match distr {
+        None => "none".into(),
+        Some(Distr::Const(value)) => format!("{value} {unit}"),
+        Some(distr) => format!("{distr} {unit}"),
+    }
 }
 
 fn time(nanos: Option<Nanos>) -> String {

@@ -54,6 +54,7 @@ fn run(workload: &str, scale: u32, device: &str, settings: &[&str]) -> Run {
 fn counts(out: &str) -> Counts {
     let line = out.lines().find(|line| line.starts_with("device ")).unwrap_or_else(|| panic!("{out}"));
     let (_, text) = line.split_once("its log has ").unwrap();
+    let text = text.replace(',', "");
     let numbers: Vec<f64> =
         text.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect();
     match numbers[..] {
