@@ -362,12 +362,16 @@ impl Chart {
         series.chain(marks).collect()
     }
 
-    /// Columns and rows of the table of values: a column for each series if all have the same x values, otherwise a row
-    /// for each point.
+    /// Columns and rows of the table of values: a column for each series, with its unit, if all have the same x values,
+    /// otherwise a row for each point.
     fn table(&self) -> (Vec<String>, Vec<Vec<String>>) {
         let x = self.x_axis.column().to_owned();
         if self.shares_x() {
-            let columns = std::iter::once(x).chain(self.series.iter().map(|series| series.name.clone()));
+            let column = |series: &Series| match series.name.contains(&self.y_title) {
+                true => series.name.clone(),
+                false => format!("{}, {}", series.name, self.y_title),
+            };
+            let columns = std::iter::once(x).chain(self.series.iter().map(column));
             let points = &self.series[0].points;
             let row = |i: usize| {
                 let values = self.series.iter().map(|series| text::short(series.points[i].1));
