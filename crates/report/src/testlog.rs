@@ -626,6 +626,7 @@ fn rich(block: &mut Block, done: Finished, at_ns: u64) {
         block.validations.useful.record(800, 9_000);
         block.basic_marked += 1;
         block.unmarked += u64::from(n.is_multiple_of(60));
+        block.first_hand_uploads += u64::from(n.is_multiple_of(70));
     }
     block.reused += u64::from(n.is_multiple_of(2));
     block.close_connection(CloseKind::IdleForeign, 20_000, 4);

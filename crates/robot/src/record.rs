@@ -15,7 +15,7 @@ use crate::exchange::reply::ReplyMeta;
 use crate::exchange::{Completed, Exchange};
 use crate::failure::TransactionFailure;
 use crate::judge::certificate::CertificateRefusal;
-use crate::judge::{Verdict, Verifiable, class_of_request, verifiable};
+use crate::judge::{Verdict, Verifiable, class_of_request, is_first_hand, verifiable};
 use crate::request::page::Page;
 use crate::request::{Cause, Request};
 use crate::violation::Violation;
@@ -226,6 +226,8 @@ pub fn success<L: Link>(
     let verifiable = verifiable(request, reply, class);
     cx.recorder.with(|block| {
         count_verified(block, exchange, reply, verifiable);
+        let is_upload = matches!(class, Class::Post | Class::Put);
+        block.first_hand_uploads += u64::from(is_upload && is_first_hand(request, reply));
         if let Some(at) = exchange.continued {
             block.continue_us.record((at - exchange.started).as_micros());
         }

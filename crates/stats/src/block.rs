@@ -201,6 +201,8 @@ pub struct Block {
     /// Requests for objects of the test without the mark of a robot's transaction (`X-Xact`), on the server side. They are counted when
     /// they begin. Requests for other URLs, such as most health checks, are not among them.
     pub unmarked: u64,
+    /// Uploads (POST, PUT) of robots whose replies have the mark that a server made them for these requests (`X-Xact`).
+    pub first_hand_uploads: u64,
     /// Finished transactions by [`HttpVersion`].
     pub versions: [Breakdown; HttpVersion::COUNT],
     /// Multiplexed connections and their streams.
@@ -230,7 +232,7 @@ fold_fields! {
         classes, offered_hits, offered_misses, missed, hit_since_transfer_ms, miss_since_transfer_ms, false_hits, kinds, request_kinds,
         unusual_status, other_replies, failed_classes, custom, auth_steps, authenticated, compounds, latency, range_gen, oid_gen,
         embedded, unique, ordinals, pages, req_size, errors, verified, retried, reused, late_us, think_us, skipped_launches, conn_setup_us, slow_setups,
-        conn_ttl_us, conn_uses, closes, pipeline_depth, cookies, dns, continue_us, validations, basic_marked, unmarked, versions, streams, reads, writes, tls, socks, kerberos, clock, foreign, servers;
+        conn_ttl_us, conn_uses, closes, pipeline_depth, cookies, dns, continue_us, validations, basic_marked, unmarked, first_hand_uploads, versions, streams, reads, writes, tls, socks, kerberos, clock, foreign, servers;
         xacts, waiting, conns, established, idle, populus, unanswered
     }
 }

@@ -17,7 +17,7 @@ use crate::record::{EndReason, Header, Interval, Record};
 
 const SIGNATURE: &[u8] = b"polygraph log\n";
 /// Version of the record format. A reader accepts only logs of its own version.
-pub const VERSION: u8 = 8;
+pub const VERSION: u8 = 9;
 
 /// The formats of released versions (docs/log-formats.md).
 pub const RELEASED: &[(u8, &str)] = &[(4, "0.2.0"), (5, "0.3.0")];

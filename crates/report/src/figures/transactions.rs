@@ -79,6 +79,12 @@ pub(super) fn classes(t: &mut FigureTable) {
         "requests at servers for objects of the test without a robot's X-Xact: the device made them by itself, or removed the field",
         |s| Some(s.block.unmarked as f64),
     );
+    t.add_figure(
+        "upload.first_hand.count",
+        Unit::Count,
+        "uploads (POST, PUT) of robots whose replies have the mark that a server made them for these requests",
+        |s| Some(s.block.first_hand_uploads as f64),
+    );
     t.add_distribution_alias("proxy_validation.rptm", "proxy_validations.rptm");
     t.add_distribution_alias("proxy_validation.size", "proxy_validations.size");
 }

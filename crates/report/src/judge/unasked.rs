@@ -9,12 +9,13 @@ use crate::facts::{ProcessFacts, RunFacts};
 
 pub(super) const UNASKED: &str = "unasked";
 
-/// Basic transactions whose reply a server made for them, by its marks (`X-Xact`). Replies of other servers, which the user tolerates or
-/// the workload asks for, prove nothing, and are not verified. Those that name other contents are not verified either, but are marked.
+/// Basic transactions and uploads whose reply a server made for them, by its marks (`X-Xact`). Replies of other servers, which the user
+/// tolerates or the workload asks for, prove nothing, and are not verified. Those that name other contents are not verified either, but are
+/// marked.
 fn first_hand(robots: &Block) -> u64 {
     let replies = [Class::Miss, Class::Uncachable].map(|class| robots.class(class).size.count());
     let marked = robots.verified.replies + robots.errors[ErrorKind::OtherContents];
-    replies.iter().sum::<u64>().saturating_sub(robots.foreign.started).min(marked)
+    replies.iter().sum::<u64>().saturating_sub(robots.foreign.started).min(marked) + robots.first_hand_uploads
 }
 
 /// What robots took for replies that servers made for their requests, and how many requests arrived at servers.

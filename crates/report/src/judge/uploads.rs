@@ -4,7 +4,7 @@ use polygraph_stats::{Block, Class, EndReason};
 
 use super::blame::ERRORS_MAX;
 use super::surplus::unexplained;
-use super::{Findings, logs};
+use super::{Findings, logs, unasked};
 use crate::facts::{RunFacts, SideFacts};
 
 pub(super) const UPLOADS: &str = "uploads";
@@ -33,7 +33,7 @@ pub(super) fn uploads(facts: &RunFacts, found: &mut Findings) {
     let (Some(robots), Some(servers)) = (total(client), total(server)) else { return };
     let (sent, arrived) = (count(robots), count(servers));
     let lacks_logs = logs::servers(client, server).is_some_and(|(here, planned)| here < planned);
-    if sent < LEAST || facts.origin_gone.is_some() || lacks_logs {
+    if sent < LEAST || facts.origin_gone.is_some() || lacks_logs || unasked::others_answered(facts) {
         return;
     }
     let text =

@@ -174,7 +174,7 @@ pub(crate) fn full() -> Block {
     (block.dns.lookups, block.dns.cache_hits, block.dns.unplanned) = (2, 1, 1);
     block.validations.useful.record(1, 1);
     block.validations.useless.record(1, 1);
-    (block.basic_marked, block.unmarked) = (3, 2);
+    (block.basic_marked, block.unmarked, block.first_hand_uploads) = (3, 2, 5);
     let server = block.servers.at_mut(0, "10.0.0.1:80");
     (server.requests, server.unmarked, server.bytes, server.failed) = (4, 1, 90, 2);
     server.rptm_us.record(7);

@@ -75,6 +75,19 @@ pub fn servers() -> Vec<Row> {
                 run(sandbox, &text, &format!("--surrogate 127.0.0.1:{}", device.port()))
             },
         ),
+        Row::new(
+            "a run",
+            "a surrogate asks such a server, and all requests are uploads",
+            Want::invalid("test", "unasked"),
+            |sandbox| {
+                let port = free_port();
+                let _other = sandbox.start(&format!("server --port {port} --loops 1"));
+                wait_for_listener(port);
+                let device = Device::start(Deed::Balance([port, port]));
+                let text = workload("", "req_methods = [ \"PUT\" ]; upload_contents = [ C ];", MEASURE);
+                run(sandbox, &text, &format!("--surrogate 127.0.0.1:{}", device.port()))
+            },
+        ),
         Row::new("a run", "the device replaces `Host`", Want::VALID.warning("host"), |sandbox| {
             let device = Device::start(Deed::Rewrite(|head| {
                 let mut lines: Vec<&str> = head.lines().collect();

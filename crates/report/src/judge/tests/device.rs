@@ -1,7 +1,7 @@
 //! Runs whose limit was the device.
 
 use polygraph_stats::record::settings::{ACCOUNTS, NO_ACCOUNTS};
-use polygraph_stats::{Block, Class};
+use polygraph_stats::{Block, Class, Finished};
 
 use super::*;
 use crate::facts::SideFacts;
@@ -428,6 +428,20 @@ fn replies_that_none_of_the_servers_made_are_told() {
             .for_each(|_| robots.count_error(ErrorKind::OtherContents));
     };
     assert!(told(0.0, other), "the other servers have other contents");
+    // All robots upload, and whoever answers does so as a server or without its marks.
+    let uploaded = |first_hand| {
+        let mut facts = fold(&Run::default().logs()).unwrap();
+        let robots = total(&mut facts.client);
+        let uploads = robots.xacts.entered;
+        robots.classes = Default::default();
+        let done = Finished { class: Class::Put, rptm_us: 9, size: 300, ..Finished::default() };
+        (0..uploads).for_each(|_| robots.finish(&done));
+        robots.first_hand_uploads = if first_hand { uploads } else { 0 };
+        total(&mut facts.server).xacts.entered = 0;
+        let rules = judge(&facts).findings.into_iter().map(|finding| finding.rule);
+        rules.filter(|rule| ["unasked", "uploads"].contains(rule)).collect::<Vec<_>>()
+    };
+    assert_eq!((uploaded(true), uploaded(false)), (vec!["unasked"], vec!["uploads"]));
 }
 
 #[test]
