@@ -497,12 +497,22 @@ fn table() -> Vec<Rule> {
     add(
         freshness::FRESHNESS,
         format!(
-            "in the primary phase, the device changed `Expires` or the `max-age` of more than {} of the replies that servers made for the \
-             request and that may be stored (`c254`)",
+            "in the primary phase, the device changed `Expires` or `max-age` in more than {} of the replies that may be stored, or removed \
+             them or `Last-Modified` (`c254`)",
             percent(replies::WRONG_MAX)
         ),
         Warning,
         freshness::freshness,
+    );
+    add(
+        freshness::STORABLE,
+        format!(
+            "in the primary phase, more than {} of the replies that servers made for the request are of those that they forbid to store \
+             (`Cache-Control`), but arrived without that (`c261`)",
+            percent(replies::WRONG_MAX)
+        ),
+        Warning,
+        freshness::storable,
     );
     add(
         digests::DIGESTS,

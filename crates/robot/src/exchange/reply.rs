@@ -101,6 +101,8 @@ pub struct ReplyMeta {
     /// `private`, and `Pragma` has no `no-cache`. Other fields and directives do not matter (`docs/reference/models.md`, "Hit
     /// detection").
     pub may_be_stored: bool,
+    /// Whether `Cache-Control` has one of these directives. `Pragma` means nothing in a reply (RFC 9111, section 5.4).
+    pub forbids_storing: bool,
     /// Whether the sender leaves the connection open.
     pub keep_alive: bool,
     /// Size of head and framing in bytes.
@@ -157,6 +159,7 @@ impl ReplyMeta {
             status,
             marks,
             may_be_stored,
+            forbids_storing,
             keep_alive,
             overhead_bytes,
             body_bytes,
@@ -173,7 +176,8 @@ impl ReplyMeta {
             recent_date: _,
         } = self;
         marks.clear();
-        (*status, *may_be_stored, *keep_alive, *overhead_bytes, *body_bytes) = (0, false, false, 0, 0);
+        (*may_be_stored, *forbids_storing, *keep_alive) = (false, false, false);
+        (*status, *overhead_bytes, *body_bytes) = (0, 0, 0);
         (*length, *length_of_get, *max_age, *age) = (None, None, None, None);
         (*date, *last_modified, *expires) = (None, None, None);
         (*coding, *media) = (Coding::default(), MediaType::default());
@@ -478,6 +482,7 @@ fn read_meta(
             read_field(meta, &mut connection, header);
         }
     }
+    meta.may_be_stored &= !meta.forbids_storing;
     meta.keep_alive = connection.persistence.keeps_alive(reply.minor_version);
     if connection.declared.is_length_ignored() {
         meta.rare_mut().length_ignored = true;
@@ -522,7 +527,7 @@ fn read_field(meta: &mut ReplyMeta, connection: &mut ConnectionFields, header: &
         13 if is("Last-Modified") => meta.last_modified = time(),
         13 if is("Cache-Control") => {
             for directive in head::items(value) {
-                meta.may_be_stored &= !forbids_storing(directive);
+                meta.forbids_storing |= forbids_storing(directive);
                 meta.max_age = lifetime_in(directive).or(meta.max_age);
             }
         }

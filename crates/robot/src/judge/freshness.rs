@@ -109,6 +109,24 @@ pub(crate) fn changed(
     Some(Violation::new(ErrorKind::FreshnessChanged, detail).expected(text(sent), text(seen)))
 }
 
+/// What a reply lacks of the fields in which the server said how long an object with these times may be used: without them, nobody can
+/// tell that a copy is too old.
+pub(crate) fn hidden(told: ToldFreshness, reply: &ReplyMeta, times: Option<Times>) -> Option<Violation> {
+    if told == ToldFreshness::Configured || reply.status != 200 {
+        return None;
+    }
+    let ends = match times {
+        Some(times) => times.expires.is_some_and(|expires| expires < LAST_DATE),
+        None => told == ToldFreshness::Classic,
+    };
+    let missing = match times {
+        _ if ends && reply.expires.is_none() && reply.max_age.is_none() => "Expires or max-age",
+        Some(times) if times.shows_lmt && reply.last_modified.is_none() => "Last-Modified",
+        _ => return None,
+    };
+    Some(Violation::new(ErrorKind::FreshnessChanged, format!("no {missing}")).expected(missing, "none"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,7 +200,22 @@ mod tests {
         assert_eq!(still(LifeCycle, &reply(Some(NOW + 60), None)), found);
         assert_eq!(still(Classic, &reply(None, Some(CLASSIC_MAX_AGE))), None);
         assert_eq!(still(Classic, &reply(None, None)), found);
+        let hides =
+            |told, reply: &ReplyMeta, times| hidden(told, reply, times).map(|violation| violation.kind);
+        let modified = |reply| ReplyMeta { last_modified: Some(NOW), ..reply };
+        for (reply, expected) in [
+            (modified(reply(Some(NOW + 60), None)), None),
+            (modified(reply(None, Some(60))), None),
+            (modified(reply(None, None)), found),
+            (reply(Some(NOW + 3), None), found),
+        ] {
+            assert_eq!(hides(LifeCycle, &reply, lives(NOW)), expected, "{reply:?}");
+            assert_eq!(hides(Configured, &reply, lives(NOW)), None);
+            assert_eq!(hides(LifeCycle, &reply, None), None);
+        }
+        assert_eq!(hides(Classic, &reply(None, None), None), found);
         let never = |_| Some(Times { lmt: 0, nmt: i64::MAX, shows_lmt: false, expires: Some(i64::MAX) });
         assert!(changed(LifeCycle, &reply(Some(NOW), None), never).is_none(), "HTTP has no such date");
+        assert!(hides(LifeCycle, &reply(None, None), never(NOW)).is_none());
     }
 }

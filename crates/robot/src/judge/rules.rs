@@ -10,6 +10,7 @@ use super::{Known, is_first_hand, is_foreign, is_second_hand, response_time, sen
 use crate::exchange::Completed;
 use crate::exchange::reply::ReplyMeta;
 use crate::request::{Cause, Request};
+use crate::settings::ToldFreshness;
 use crate::violation::{ExpectedVsActual, Violation};
 
 /// The clocks of two hosts may differ by this, in seconds.
@@ -74,9 +75,17 @@ pub(super) fn violations(
     let catalog = &settings.field.catalog;
     // With a wrong `Date`, nobody knows when the server made the reply.
     let is_dated = !found.iter().any(|violation| violation.kind == ErrorKind::ClockSkew);
-    if is_dated && class == Class::Miss && is_first_hand(request, reply) && cachable {
+    let told = settings.field.freshness;
+    let plain = matches!(class, Class::Miss | Class::Uncachable) && is_first_hand(request, reply);
+    if plain && !cachable && !reply.forbids_storing && told != ToldFreshness::Configured {
+        let detail = "Cache-Control of a server's reply that must not be stored lets caches store it";
+        found.push(Violation::new(ErrorKind::MadeStorable, detail));
+    }
+    let first_hand = plain && class == Class::Miss;
+    if cachable && (first_hand || class == Class::Hit) {
         let times_at = |moment| catalog.times(&request.oid, moment);
-        found.extend(freshness::changed(settings.field.freshness, reply, times_at));
+        let changed = (is_dated && first_hand).then(|| freshness::changed(told, reply, times_at)).flatten();
+        found.extend(changed.or_else(|| freshness::hidden(told, reply, times_at(known.unix_s))));
     }
     found
 }

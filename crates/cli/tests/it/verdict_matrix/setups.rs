@@ -97,6 +97,28 @@ pub fn credentials() -> Vec<Row> {
     ]
 }
 
+/// A run through nginx as a surrogate whose hits do not show how old they are.
+fn hiding(sandbox: &Sandbox, text: &str) -> Got {
+    let [port, origin] = [free_port(), free_port()];
+    let place = sandbox.path().display();
+    sandbox.write(
+        "nginx.conf",
+        &format!(
+            "daemon off; pid {place}/pid; error_log stderr; events {{}}
+            http {{
+              access_log off; proxy_temp_path {place}/t; client_body_temp_path {place}/b; proxy_cache_path {place}/cache keys_zone=z:1m;
+              server {{ listen 127.0.0.1:{port}; location / {{
+                proxy_pass http://127.0.0.1:{origin}; proxy_set_header Host $http_host; proxy_cache z;
+                proxy_hide_header Expires; proxy_hide_header Last-Modified;
+              }} }}
+            }}"
+        ),
+    );
+    let _nginx = sandbox.start_program("nginx", &format!("-e stderr -c {place}/nginx.conf"));
+    wait_for_listener(port);
+    run(sandbox, &text.replace("PORT", &origin.to_string()), &format!("--surrogate 127.0.0.1:{port}"))
+}
+
 /// Devices that change what they pass on, or how often, and robots that find it out.
 pub fn altered() -> Vec<Row> {
     let through = |deed: Deed, workload: fn() -> String| {
@@ -154,6 +176,18 @@ pub fn altered() -> Vec<Row> {
                 }),
                 cached,
             ),
+        ),
+        Row::new(
+            "a run",
+            "nginx hides `Expires` and `Last-Modified`",
+            Want::VALID.warning("freshness"),
+            move |sandbox| hiding(sandbox, &cached()),
+        ),
+        Row::new(
+            "a run",
+            "the device removes `Cache-Control`",
+            Want::VALID.warning("storable"),
+            through(Deed::Relay(|reply, _| reply.with("Cache-Control", None).bytes()), cached),
         ),
     ]
 }

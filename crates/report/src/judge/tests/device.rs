@@ -446,8 +446,9 @@ fn replies_that_none_of_the_servers_made_are_told() {
 
 #[test]
 fn freshness_that_the_device_changed_is_told() {
-    let changed = Run { error: Some((50, ErrorKind::FreshnessChanged)), ..Run::default() };
-    check(&changed, VerdictOutcome::Valid, &["(freshness)"]);
+    let changed = |kind| Run { error: Some((50, kind)), ..Run::default() };
+    check(&changed(ErrorKind::FreshnessChanged), VerdictOutcome::Valid, &["(freshness)"]);
+    check(&changed(ErrorKind::MadeStorable), VerdictOutcome::Valid, &["(storable)"]);
 }
 
 #[test]
