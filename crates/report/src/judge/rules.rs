@@ -444,8 +444,8 @@ fn table() -> Vec<Rule> {
     add(
         unanswered::PAUSE,
         format!(
-            "within a primary phase of a steady load, no reply arrived for {} s or more and for more than two mean response times, although many were to be expected, and answers came \
-             later; neither side of the bench stalled",
+            "within a primary phase of a steady load, no reply arrived in successive intervals of the log (`--stats_cycle`) that last {} s or more and more than two mean response times, \
+             although many were to be expected, and answers came later; neither side of the bench stalled",
             unanswered::SILENT_S
         ),
         Warning,
