@@ -50,6 +50,7 @@ mod unanswered;
 mod unasked;
 mod unfinished;
 mod unmarked;
+mod unused;
 mod uploads;
 mod verified;
 

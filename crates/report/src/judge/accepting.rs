@@ -3,7 +3,7 @@
 use polygraph_stats::block::SLOW_SETUP;
 
 use super::generator::RESOURCES_MAX;
-use super::{FAILURES, FindingSeverity, Findings, LimitingParty, stalls};
+use super::{FAILURES, FindingSeverity, Findings, LimitingParty, stalls, unused};
 use crate::facts::RunFacts;
 
 /// Name of the rule about connections that servers refused.
@@ -15,9 +15,12 @@ pub(super) const LISTEN_QUEUE: &str = "listen queue";
 pub(super) fn refused(facts: &RunFacts, found: &mut Findings) {
     let (refused, ended) = count(facts, "errors.no_descriptor.count");
     if refused > RESOURCES_MAX * ended {
+        let held = unused::count(facts).map_or_else(String::new, |unused| {
+            format!("; {unused} of the connections that the device holds have carried no request, so it may be the device that opens too many")
+        });
         let text = format!(
             "servers refused {refused:.0} connections for lack of file descriptors: raise the limit (ulimit -Hn), or use \
-             more processes (--workers)"
+             more processes (--workers){held}"
         );
         found.invalid(REFUSED, LimitingParty::Host, text);
     }

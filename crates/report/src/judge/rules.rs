@@ -7,7 +7,8 @@ use polygraph_stats::block::SLOW_SETUP;
 use super::{
     FindingSeverity, Findings, accepting, blame, contents, digests, ended, explained, foreign, framing,
     freshness, generator, kinds, lateness, logs, outside, overload, replies, routing, sample, sent_again,
-    stalls, starved, surplus, throttled, trend, unanswered, unasked, unfinished, unmarked, uploads, verified,
+    stalls, starved, surplus, throttled, trend, unanswered, unasked, unfinished, unmarked, unused, uploads,
+    verified,
 };
 use crate::facts::RunFacts;
 use crate::mixed::{MIXED, STARTS_APART_S};
@@ -557,6 +558,16 @@ fn table() -> Vec<Rule> {
         ),
         Warning,
         accepting::connecting,
+    );
+    add(
+        unused::UNUSED,
+        format!(
+            "at the end of the last primary phase, {} or more connections to servers were open that had carried no request, and more than robots \
+             ever had to the device at the same time",
+            unused::LEAST
+        ),
+        Warning,
+        unused::unused,
     );
     add(
         "sent again",

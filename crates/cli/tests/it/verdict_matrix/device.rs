@@ -35,6 +35,8 @@ pub enum Deed {
     Balance([u16; 2]),
     /// Asks the origin this many times, and passes on the last reply.
     AskAgain(usize),
+    /// Opens another connection to the origin for each request, and keeps it without sending anything.
+    Leak,
     /// Passes on one request after the other, each after this time.
     Queue(Duration),
     /// Passes requests on, but never answers the first of so many.
@@ -172,6 +174,15 @@ fn serve(
         Deed::AskAgain(times) => {
             let replies: Vec<Reply> = (0..times).map(|_| fetch(&request)).collect::<Result<_, _>>()?;
             client.write_all(&replies[times - 1].bytes())?;
+        }
+        Deed::Leak => {
+            let unused = TcpStream::connect(parts(&request).ok_or(ErrorKind::InvalidData)?.authority)?;
+            client.write_all(&fetch(&request)?.bytes())?;
+            client.shutdown(Shutdown::Write)?;
+            while !ends.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            drop(unused);
         }
         Deed::Queue(takes) => {
             let _turn = last.lock().unwrap();

@@ -141,6 +141,12 @@ pub fn altered() -> Vec<Row> {
             Want::VALID.warning("surplus"),
             through(Deed::AskAgain(2), cached),
         ),
+        Row::new(
+            "a run",
+            "the device opens connections to servers that it does not use",
+            Want::VALID.warning("unused connections"),
+            through(Deed::Leak, cached),
+        ),
         Row::new("a run", "robots send HEAD requests", Want::VALID, move |sandbox| {
             proxied(sandbox, &heads())
         }),

@@ -445,6 +445,30 @@ fn replies_that_none_of_the_servers_made_are_told() {
 }
 
 #[test]
+fn connections_that_a_device_does_not_use_are_told() {
+    // Open connections to servers, those of them that wait for another request, and the most that robots had.
+    let told = |open: u64, idle: u64, robots: u64| {
+        let mut facts = fold(&Run::default().logs()).unwrap();
+        let scope = |side: &mut Option<SideFacts>, change: &dyn Fn(&mut Block)| {
+            let phases = &mut side.as_mut().unwrap().phases;
+            phases
+                .iter_mut()
+                .filter_map(|phase| phase.scope.as_mut())
+                .for_each(|scope| change(&mut scope.block));
+        };
+        scope(&mut facts.client, &|block| block.established.peak = robots);
+        scope(&mut facts.server, &|block| {
+            (block.established.last, block.idle.last, block.xacts.last) = (open, idle, 3);
+        });
+        judge(&facts).findings.iter().any(|finding| finding.rule == "unused connections")
+    };
+    assert!(told(400, 10, 20));
+    assert!(!told(400, 300, 20), "they have carried requests");
+    assert!(!told(90, 0, 20), "a few are opened before they are needed");
+    assert!(!told(400, 0, 400), "a pool that is no larger than what robots open");
+}
+
+#[test]
 fn freshness_that_the_device_changed_is_told() {
     let changed = |kind| Run { error: Some((50, kind)), ..Run::default() };
     check(&changed(ErrorKind::FreshnessChanged), VerdictOutcome::Valid, &["(freshness)"]);
