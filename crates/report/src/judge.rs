@@ -37,6 +37,7 @@ mod logs;
 mod outside;
 mod overload;
 mod replies;
+mod roles;
 mod routing;
 mod rules;
 mod sample;

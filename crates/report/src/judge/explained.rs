@@ -4,8 +4,8 @@ use polygraph_stats::record::settings::{ACCOUNTS, NO_ACCOUNTS};
 use polygraph_stats::{Block, Class, ErrorKind, KindLimits, RobotLimits};
 use polygraph_tls::names::alert_name;
 
-use super::LimitingParty;
 use super::blame::{self, ERRORS_MAX};
+use super::{LimitingParty, roles};
 use crate::facts::{RunFacts, SideFacts};
 use crate::figures::error_count;
 use crate::scope::Scope;
@@ -70,12 +70,22 @@ pub(super) fn explained(facts: &RunFacts, scope: &Scope, phases: &str) -> Option
             );
             Some((Test, why))
         }
-        // A proxy that demands credentials does what it is there for.
-        ErrorKind::ProxyCredentials if lacks_accounts(facts) => Some((Test, NO_PROXY_CREDENTIALS.to_owned())),
-        ErrorKind::SocksCredentials => Some((Test, NO_SOCKS_CREDENTIALS.to_owned())),
-        ErrorKind::SocksNoMethod if lacks_accounts(facts) => Some((Test, NO_SOCKS_CREDENTIALS.to_owned())),
+        // A proxy that demands credentials does what it is there for, but not if it lets most robots pass without.
+        ErrorKind::ProxyCredentials
+            if lacks_accounts(facts)
+                && roles::may_be_proxy(facts)
+                && (met_most(scope, kind) || roles::unreached(facts).is_some()) =>
+        {
+            Some((Test, NO_PROXY_CREDENTIALS.to_owned()))
+        }
+        ErrorKind::SocksCredentials if met_most(scope, kind) => Some((Test, NO_SOCKS_CREDENTIALS.to_owned())),
+        ErrorKind::SocksNoMethod if lacks_accounts(facts) && met_most(scope, kind) => {
+            Some((Test, NO_SOCKS_CREDENTIALS.to_owned()))
+        }
         // Such a certificate was made for the test; a site could not use it.
-        ErrorKind::AuthorityCertificate => Some((Test, AUTHORITY_CERTIFICATE.to_owned())),
+        ErrorKind::AuthorityCertificate if met_most(scope, kind) => {
+            Some((Test, AUTHORITY_CERTIFICATE.to_owned()))
+        }
         kind if CERTIFICATES.contains(&kind) => {
             let refused = seen_by_servers(facts, kind, |block| error_count(block, ErrorKind::TlsRefused))?;
             let why = format!(
@@ -92,10 +102,36 @@ pub(super) fn explained(facts: &RunFacts, scope: &Scope, phases: &str) -> Option
                 Some(_) => {
                     Some((Test, ": the servers refused what robots offered in TLS handshakes".to_owned()))
                 }
-                None => Some((Test, certificate_demanded(facts, kind)?)),
+                None if met_most(scope, kind) => Some((Test, certificate_demanded(facts, kind)?)),
+                None => None,
             }
         }
         _ => None,
+    }
+}
+
+/// Whether a demand of the device, or a certificate that it shows, stopped at least half of the transactions that met it. A device that
+/// lets most of them pass does not demand it of everybody, but fails.
+fn met_most(scope: &Scope, kind: ErrorKind) -> bool {
+    let block = &scope.block;
+    let passed = match kind {
+        ErrorKind::SocksCredentials | ErrorKind::SocksNoMethod => block.socks.transactions.size.count(),
+        ErrorKind::ProxyCredentials => block.ok_count().saturating_sub(block.foreign_count()),
+        _ => block.tls.transactions.size.count(),
+    };
+    blame::failed_with(scope, kind) >= passed as f64
+}
+
+/// If the device demanded credentials of robots without any: whether others passed without, as the end of a sentence.
+pub(super) fn demanded_of_some(facts: &RunFacts, scope: &Scope) -> &'static str {
+    use ErrorKind::{ProxyCredentials, SocksCredentials, SocksNoMethod};
+    match blame::most(scope) {
+        Some(kind @ (ProxyCredentials | SocksCredentials | SocksNoMethod))
+            if lacks_accounts(facts) && !met_most(scope, kind) =>
+        {
+            ": the device demanded credentials for these, although no robot has any, and most requests passed without"
+        }
+        _ => "",
     }
 }
 

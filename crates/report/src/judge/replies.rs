@@ -4,7 +4,7 @@ use polygraph_stats::error::Nature;
 use polygraph_stats::{EndReason, ErrorKind, Side};
 
 use super::blame::{self, Blame, ERRORS_MAX, failed_by, most_to_blame, relayed};
-use super::explained::{explained, refused_certificate};
+use super::explained::{demanded_of_some, explained, refused_certificate};
 use super::lateness::late_replies;
 use super::{Findings, LimitingParty, apart, foreign};
 use crate::facts::{PhaseFacts, RunFacts};
@@ -37,6 +37,7 @@ pub(super) fn errors(facts: &RunFacts, found: &mut Findings) {
         let own = explained(facts, evidence, &headline.phase);
         if own.is_none() {
             text += &refused_certificate(facts, blamed);
+            text += demanded_of_some(facts, evidence);
         }
         match own {
             Some((party, why)) => {

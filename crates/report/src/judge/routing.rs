@@ -6,23 +6,15 @@ use polygraph_stats::ErrorKind;
 use polygraph_stats::evidence::fact;
 
 use super::replies::WRONG_MAX;
+use super::roles::{acts_as_servers, has_role, unreached};
 use super::{Findings, LimitingParty};
 use crate::facts::RunFacts;
-use crate::headline_spread;
 
 pub(super) const MISROUTED: &str = "misrouted";
 pub(super) const HOST: &str = "host";
 pub(super) const IDLE: &str = "idle server";
-/// If so many requests arrived at each server on average, it is no chance that none arrived at one of them.
-pub(super) const SHARE_LEAST: u64 = 30;
 /// What a device did that mixed up servers.
 const MIXED_UP: &str = "sent requests to the wrong servers";
-
-/// Whether robots took the device for this.
-fn has_role(facts: &RunFacts, role: &str) -> bool {
-    let mut clients = facts.client.iter().flat_map(|client| &client.processes);
-    clients.any(|client| client.setting("device") == Some(role))
-}
 
 /// How many of the requests that arrived at servers were noted as this, and how many arrived; `None` without logs of both sides.
 fn noted(facts: &RunFacts, kind: ErrorKind) -> Option<(u64, u64)> {
@@ -91,13 +83,8 @@ pub(super) fn host(facts: &RunFacts, found: &mut Findings) {
 /// A balancer that has lost a server, or never knew it, works as usual at a low rate.
 pub(super) fn idle(facts: &RunFacts, found: &mut Findings) {
     // A proxy asks the servers that robots name; of a server that ended, another rule tells.
-    let chooses = has_role(facts, "balancer") || has_role(facts, "surrogate");
-    let spread = headline_spread::spread(facts).filter(|_| chooses && facts.origin_gone.is_none());
-    let Some(spread) = spread else { return };
-    let all: u64 = spread.asked().map(|server| server.stats.requests).sum();
-    let idle = spread.asked().filter(|server| server.stats.requests == 0);
-    let idle: Vec<&str> = idle.map(|server| &*server.address).collect();
-    if !idle.is_empty() && all >= SHARE_LEAST * spread.asked().count() as u64 {
+    let unreached = unreached(facts).filter(|_| acts_as_servers(facts) && facts.origin_gone.is_none());
+    if let Some((idle, all)) = unreached {
         let text = format!(
             "no request arrived at {}, and {all} at the other servers: the device does not know all servers, takes some for broken, or is never asked for them",
             idle.join(", ")

@@ -6,9 +6,7 @@ use polygraph_stats::block::SLOW_SETUP;
 
 use super::{
     FindingSeverity, Findings, accepting, blame, contents, digests, ended, explained, foreign, framing,
-    freshness, generator, kinds, lateness, logs, outside, overload, replies, routing, sample, sent_again,
-    stalls, starved, surplus, throttled, trend, unanswered, unasked, unfinished, unmarked, unused, uploads,
-    verified,
+    freshness, generator, kinds, lateness, logs, outside, overload, replies, roles, routing, sample, sent_again, stalls, starved, surplus, throttled, trend, unanswered, unasked, unfinished, unmarked, unused, uploads, verified,
 };
 use crate::facts::RunFacts;
 use crate::mixed::{MIXED, STARTS_APART_S};
@@ -324,7 +322,8 @@ fn table() -> Vec<Rule> {
              robots gave up because think times of the servers were longer than their lifetime, or lacked connections \
              because those for which servers were thinking occupied more than {} of what robots may open, or if \
              servers demanded credentials or certificates that robots do not have, or refused credentials and know others than the robots have, or their keytab lacks the keys of the robots' tickets, \
-             or a proxy demanded credentials of robots without any, or the device demanded a certificate of robots without one (as alerts of TLS 1.3 say), or nothing in TLS was common to both, or the certificate was that of an authority (`c260`); \
+             or nothing in TLS was common to both, or, unless most of those that met it succeeded, a proxy demanded credentials of robots without any, \
+             or the device a certificate of robots without one (TLS 1.3), or it showed that of an authority (`c260`); \
              INVALID (server) if robots refused the servers' own certificate in a tunnel. So many failures in another phase \
              cause a warning",
             percent(blame::ERRORS_MAX),
@@ -543,7 +542,7 @@ fn table() -> Vec<Rule> {
         routing::IDLE,
         format!(
             "behind a surrogate or balancer, no request arrived at one of several servers in the measured phases, although at least {} would have with equal shares",
-            routing::SHARE_LEAST
+            roles::SHARE_LEAST
         ),
         Warning,
         routing::idle,

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::replies::DEMAND;
+
 /// How long one side of a connection may be silent.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a gateway waits for its server.
@@ -33,6 +35,8 @@ pub enum Deed {
     Gateway,
     /// Passes requests on to these ports of this host in turn, and to the other one if no server answers.
     Balance([u16; 2]),
+    /// Demands a password for requests to this port, and passes on all others.
+    Protect(u16),
     /// Asks the origin this many times, and passes on the last reply.
     AskAgain(usize),
     /// Opens another connection to the origin for each request, and keeps it without sending anything.
@@ -207,6 +211,10 @@ fn serve(
             let mut tried = order.iter().map(|port| ask(TcpStream::connect(("127.0.0.1", *port))?, &request));
             let reply = tried.find_map(Result::ok).ok_or(ErrorKind::ConnectionRefused)?;
             client.write_all(&reply.bytes())?;
+        }
+        Deed::Protect(port) => {
+            let wanted = parts(&request).is_some_and(|parts| parts.authority.ends_with(&format!(":{port}")));
+            client.write_all(&if wanted { DEMAND.to_vec() } else { fetch(&request)?.bytes() })?;
         }
         Deed::FallSilent(from) if number >= from => hold(&mut client),
         Deed::Ignore(every) if number.is_multiple_of(every) => hold(&mut client),

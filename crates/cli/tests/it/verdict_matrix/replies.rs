@@ -9,6 +9,11 @@ const OWN_PAGE: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 39\r\nConnection: close\r\n\r\n\
     <html><body>Please log in</body></html>";
 
+/// What a proxy says that demands a password.
+pub const DEMAND: &[u8] =
+    b"HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\n\
+    Connection: close\r\n\r\n";
+
 /// A reply without a body of interest.
 macro_rules! status {
     ($line:literal) => {
@@ -265,6 +270,14 @@ pub fn spoiled() -> Vec<Row> {
                 0 => reply.bytes(),
                 _ => b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
                     .to_vec(),
+            },
+            ERRORS,
+        ),
+        make(
+            "407 with a challenge to every tenth request",
+            |reply, number| match number % 10 {
+                0 => DEMAND.to_vec(),
+                _ => reply.bytes(),
             },
             ERRORS,
         ),

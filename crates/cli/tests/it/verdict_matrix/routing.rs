@@ -1,6 +1,7 @@
 //! Devices that send requests to the wrong server or change their host, and devices that demand of robots what these do not have.
 
 use super::bench::SHORT;
+use super::replies::DEMAND;
 use super::setups::{MEASURE, proxied_by_squid_with_users, run, workload};
 use super::{Deed, Device, Got, Row, Want};
 use crate::peers::wait_for_listener;
@@ -128,6 +129,21 @@ pub fn demands() -> Vec<Row> {
         Row::new("a run", "Squid demands credentials of robots that have none", lacks, |sandbox| {
             proxied_by_squid_with_users(sandbox, "basic", "")
         }),
+        Row::new(
+            "a run with two servers",
+            "a proxy demands credentials for one of them, and robots have none",
+            lacks,
+            balanced("proxy", |[first, _]| Deed::Protect(first)),
+        ),
+        Row::new(
+            "a run",
+            "a surrogate demands credentials of a proxy (407)",
+            Want::failed("errors", "the device answered with errors"),
+            |sandbox| {
+                let device = Device::start(Deed::Say(DEMAND));
+                run(sandbox, &workload("", "", MEASURE), &format!("--surrogate 127.0.0.1:{}", device.port()))
+            },
+        ),
         Row::new("a run", "HAProxy demands certificates of robots that have none", lacks, |sandbox| {
             behind_haproxy(sandbox, "certs/127.0.0.1.pem ca-file certs/ca.crt verify required", "")
         }),

@@ -512,6 +512,55 @@ fn proxies_that_demand_credentials() {
     );
 }
 
+/// Who lets most robots pass without credentials or certificates does not demand these.
+#[test]
+fn demands_that_most_requests_do_not_meet_are_failures() {
+    use ErrorKind::{AuthorityCertificate, ProxyCredentials, SocksCredentials, SocksNoMethod, TlsRefused};
+    // One of so many transactions fails like that; the others are over SOCKS and TLS, too.
+    let logs = |every, kind, role: &str| {
+        let mut client = Run { error: Some((every, kind)), ..Run::default() }.client();
+        let settings = [(ACCOUNTS, NO_ACCOUNTS), ("device", role)];
+        client.log.header.settings.extend(settings.map(|(name, value)| (name.into(), value.into())));
+        for record in &mut client.log.records {
+            if let Record::Interval(interval) = record {
+                for _ in 0..interval.block.ok_count() {
+                    interval.block.socks.transactions.record(9, 300);
+                    interval.block.tls.transactions.record(9, 300);
+                }
+                interval.block.tls.alerts.add(116, interval.block.errors[TlsRefused]);
+            }
+        }
+        [client, Run::default().server()]
+    };
+    for kind in [ProxyCredentials, SocksCredentials, SocksNoMethod, AuthorityCertificate, TlsRefused] {
+        for (every, word) in [(10, "FAILED (device)"), (3, "FAILED (device)"), (1, "INVALID (test)")] {
+            assert_eq!(verdict(&logs(every, kind, "proxy")).0, word, "{kind:?}, one of {every}");
+        }
+    }
+    // A device that stands for the servers is no proxy of the robots, and neither are servers.
+    for (role, word) in
+        [("surrogate", "FAILED (device)"), ("balancer", "FAILED (device)"), ("none", "INVALID (server)")]
+    {
+        assert_eq!(verdict(&logs(1, ProxyCredentials, role)).0, word, "{role}");
+    }
+    let text =
+        |every| fold(&logs(every, ProxyCredentials, "proxy")).unwrap().verdict.findings[0].text.clone();
+    assert!(text(10).ends_with("and most requests passed without"), "{}", text(10));
+    // A proxy may protect one of several servers.
+    let protected = |requests: u64| {
+        let [client, mut server] = logs(10, ProxyCredentials, "proxy");
+        for record in &mut server.log.records {
+            if let Record::Interval(interval) = record {
+                let arrived = interval.block.xacts.entered;
+                interval.block.servers.at_mut(0, "10.0.0.1:80").requests = arrived;
+                interval.block.servers.at_mut(1, "10.0.0.2:80").requests = requests;
+            }
+        }
+        verdict(&[client, server]).0
+    };
+    assert_eq!([protected(0), protected(9)], ["INVALID (test)", "FAILED (device)"]);
+}
+
 #[test]
 fn devices_that_demand_certificates() {
     let demanding = |code| {
