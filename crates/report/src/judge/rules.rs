@@ -373,8 +373,8 @@ fn table() -> Vec<Rule> {
     add(
         uploads::UPLOADS,
         format!(
-            "more than {} of the uploads that succeeded did not arrive at servers as POST or PUT (the device answered them itself, or made \
-             GET of them), or could not be verified there because \
+            "more than {} of the uploads that succeeded, or of those by one method (POST, PUT), did not arrive at servers as such (the device \
+             answered them itself, or changed the method), or could not be verified there because \
              they had no `X-Upload`; or more arrived than were sent (warning)",
             percent(blame::ERRORS_MAX)
         ),

@@ -19,9 +19,27 @@ fn of(class: Class, block: &Block) -> f64 {
     block.class(class).size.count() as f64
 }
 
-/// Requests with the methods that have a body.
-fn count(block: &Block) -> f64 {
-    of(Class::Post, block) + of(Class::Put, block)
+/// Uploads of robots, and those that arrived at servers.
+#[derive(Clone, Copy)]
+struct Uploads {
+    methods: &'static str,
+    sent: f64,
+    arrived: f64,
+}
+
+impl Uploads {
+    fn missing(self) -> f64 {
+        self.sent - self.arrived
+    }
+
+    fn are_too_few(&self) -> bool {
+        self.sent >= LEAST && self.missing() > allowed(self.sent)
+    }
+
+    fn text(self) -> String {
+        let Uploads { methods, sent, arrived } = self;
+        format!("{sent:.0} uploads of robots ({methods}) succeeded, and {arrived:.0} arrived at servers")
+    }
 }
 
 fn total(side: &SideFacts) -> Option<&Block> {
@@ -31,22 +49,38 @@ fn total(side: &SideFacts) -> Option<&Block> {
 pub(super) fn uploads(facts: &RunFacts, found: &mut Findings) {
     let (Some(client), Some(server)) = (&facts.client, &facts.server) else { return };
     let (Some(robots), Some(servers)) = (total(client), total(server)) else { return };
-    let (sent, arrived) = (count(robots), count(servers));
+    let of_method =
+        |methods, class| Uploads { methods, sent: of(class, robots), arrived: of(class, servers) };
+    let (posts, puts) = (of_method("POST", Class::Post), of_method("PUT", Class::Put));
+    let (sent, arrived) = (posts.sent + puts.sent, posts.arrived + puts.arrived);
+    let all = Uploads { methods: "POST, PUT", sent, arrived };
     let lacks_logs = logs::servers(client, server).is_some_and(|(here, planned)| here < planned);
     if sent < LEAST || facts.origin_gone.is_some() || lacks_logs || unasked::others_answered(facts) {
         return;
     }
-    let text =
-        format!("{sent:.0} uploads of robots (POST, PUT) succeeded, and {arrived:.0} arrived at servers");
     let (due, checked) = (servers.verified.due as f64, servers.verified.replies as f64);
-    let missing = sent - arrived;
-    if missing > allowed(sent) && covers(server, client) {
-        // What arrived as GET is among the plain requests there.
-        let (deed, why) = match 2.0 * unexplained(robots, servers) > missing {
-            true => (ALTERED, "about as many arrived as GET"),
-            false => (ANSWERED_ITSELF, "the device answered the others itself, so their content is lost"),
+    // Those that arrive with the other method make up for what is missing of both together.
+    let lacking = [all, posts, puts].into_iter().find(Uploads::are_too_few);
+    if let Some(lacking) = lacking.filter(|_| covers(server, client)) {
+        let missing = lacking.missing();
+        let surplus = |others: &Uploads| -others.missing();
+        let changed =
+            [posts, puts].into_iter().find(|other| (0.5..=2.0).contains(&(surplus(other) / missing)));
+        let (deed, why) = match changed {
+            Some(to) => (
+                ALTERED,
+                format!("about as many arrived as {} besides those that robots sent so", to.methods),
+            ),
+            // What arrived as GET is among the plain requests there.
+            None if 2.0 * unexplained(robots, servers) > missing => {
+                (ALTERED, "about as many arrived as GET".to_owned())
+            }
+            None => (
+                ANSWERED_ITSELF,
+                "the device answered the others itself, so their content is lost".to_owned(),
+            ),
         };
-        return found.failed_as(UPLOADS, deed, format!("{text}: {why}"));
+        return found.failed_as(UPLOADS, deed, format!("{}: {why}", lacking.text()));
     }
     if due - checked > allowed(due) {
         let text = format!(
@@ -58,16 +92,19 @@ pub(super) fn uploads(facts: &RunFacts, found: &mut Findings) {
     // Failed attempts may have arrived, too, and those that had not ended.
     let others = robots.failed_count() + robots.retried + open(client);
     if arrived - sent > allowed(sent) + others as f64 {
-        let posts = of(Class::Post, servers) - of(Class::Post, robots);
-        let forbidden = match posts > allowed(of(Class::Post, robots)) {
+        let again = -posts.missing();
+        let forbidden = match again > allowed(posts.sent) {
             true => format!(
-                "; {posts:.0} of these are POST, which nobody may send again on their own (RFC 9110, section 9.2.2)"
+                "; {again:.0} of these are POST, which nobody may send again on their own (RFC 9110, section 9.2.2)"
             ),
             false => String::new(),
         };
         found.warn(
             UPLOADS,
-            format!("{text}: the device sends some more than once, or the logs do not cover the same time{forbidden}"),
+            format!(
+                "{}: the device sends some more than once, or the logs do not cover the same time{forbidden}",
+                all.text()
+            ),
         );
     }
 }

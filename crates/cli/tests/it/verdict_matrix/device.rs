@@ -7,12 +7,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::replies::DEMAND;
-
 /// How long one side of a connection may be silent.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a gateway waits for its server.
 const SOON: Duration = Duration::from_millis(250);
+
+/// What a proxy says that demands a password.
+pub const DEMAND: &[u8] =
+    b"HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\n\
+    Connection: close\r\n\r\n";
 
 /// What a device does with a request.
 #[derive(Clone, Copy)]
@@ -25,7 +28,7 @@ pub enum Deed {
     Repeat(&'static [u8], &'static [u8], Duration),
     /// Gets the reply from the origin and sends what this makes of it. The number is that of the request.
     Relay(fn(Reply, u64) -> Vec<u8>),
-    /// Gets the reply to what this makes of the head of a request, without its body if the head names none any more.
+    /// Gets the reply to what this makes of the head of a request, with its body if the head still names one.
     Rewrite(fn(&str) -> String),
     /// Gets the reply to a request, and to what this makes of its head, which nobody wants.
     AskBesides(fn(&str) -> String),
@@ -154,7 +157,7 @@ fn serve(
     if matches!(deed, Deed::Reset { after_request: false }) {
         return reset(&client);
     }
-    let Some(request) = read_head(&mut client)? else { return Ok(()) };
+    let Some(request) = read_request(&mut client)? else { return Ok(()) };
     let number = requests.fetch_add(1, Ordering::Relaxed);
     match deed {
         Deed::Say(bytes) => client.write_all(bytes)?,
@@ -180,7 +183,7 @@ fn serve(
             client.write_all(&replies[times - 1].bytes())?;
         }
         Deed::Leak => {
-            let unused = TcpStream::connect(parts(&request).ok_or(ErrorKind::InvalidData)?.authority)?;
+            let unused = TcpStream::connect(parts(&request.head).ok_or(ErrorKind::InvalidData)?.authority)?;
             client.write_all(&fetch(&request)?.bytes())?;
             client.shutdown(Shutdown::Write)?;
             while !ends.load(Ordering::Relaxed) {
@@ -193,13 +196,13 @@ fn serve(
             std::thread::sleep(takes);
             client.write_all(&fetch(&request)?.bytes())?;
         }
-        Deed::AnswerUploads => client.write_all(&match upload(&request) {
+        Deed::AnswerUploads => client.write_all(&match upload(&request.head) {
             Some(target) => created(target),
             None => fetch(&request)?.bytes(),
         })?,
-        Deed::Rewrite(make) => client.write_all(&fetch(&make(&request))?.bytes())?,
+        Deed::Rewrite(make) => client.write_all(&fetch(&request.rewritten(make))?.bytes())?,
         Deed::AskBesides(make) => {
-            fetch(&make(&request))?;
+            fetch(&request.rewritten(make))?;
             client.write_all(&fetch(&request)?.bytes())?;
         }
         Deed::Gateway => client.write_all(&fetch_within(&request, SOON).map_or_else(
@@ -208,12 +211,14 @@ fn serve(
         ))?,
         Deed::Balance(ports) => {
             let order = if number.is_multiple_of(2) { ports } else { [ports[1], ports[0]] };
-            let mut tried = order.iter().map(|port| ask(TcpStream::connect(("127.0.0.1", *port))?, &request));
+            let ask = |port: &u16| ask(TcpStream::connect(("127.0.0.1", *port))?, &request);
+            let mut tried = order.iter().map(ask);
             let reply = tried.find_map(Result::ok).ok_or(ErrorKind::ConnectionRefused)?;
             client.write_all(&reply.bytes())?;
         }
         Deed::Protect(port) => {
-            let wanted = parts(&request).is_some_and(|parts| parts.authority.ends_with(&format!(":{port}")));
+            let wanted =
+                parts(&request.head).is_some_and(|parts| parts.authority.ends_with(&format!(":{port}")));
             client.write_all(&if wanted { DEMAND.to_vec() } else { fetch(&request)?.bytes() })?;
         }
         Deed::FallSilent(from) if number >= from => hold(&mut client),
@@ -237,17 +242,45 @@ fn reset(client: &TcpStream) -> std::io::Result<()> {
     now.map_err(std::io::Error::from)
 }
 
-/// The head of a request; `None` if the client closes without one.
-fn read_head(from: &mut TcpStream) -> std::io::Result<Option<String>> {
+/// A request of a robot.
+struct Request {
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Request {
+    /// With what this makes of its head, and with its body if the head still names one.
+    fn rewritten(&self, make: fn(&str) -> String) -> Request {
+        let head = make(&self.head);
+        let body = if body_length(&head) > 0 { self.body.clone() } else { Vec::new() };
+        Request { head, body }
+    }
+}
+
+/// A request; `None` if the client closes without one.
+fn read_request(from: &mut TcpStream) -> std::io::Result<Option<Request>> {
     let mut head = Vec::new();
     let mut bytes = [0; 4096];
-    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+    let end = loop {
+        if let Some(end) = head.windows(4).position(|end| end == b"\r\n\r\n") {
+            break end + 4;
+        }
         match from.read(&mut bytes)? {
             0 => return Ok(None),
             n => head.extend_from_slice(&bytes[..n]),
         }
-    }
-    Ok(Some(String::from_utf8_lossy(&head).into_owned()))
+    };
+    let mut body = head.split_off(end);
+    let head = String::from_utf8_lossy(&head).into_owned();
+    let missing = body_length(&head).saturating_sub(body.len());
+    from.take(missing as u64).read_to_end(&mut body)?;
+    Ok(Some(Request { head, body }))
+}
+
+/// The length of the body that a head names.
+fn body_length(head: &str) -> usize {
+    let named = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")?.trim().parse().ok());
+    named.unwrap_or(0)
 }
 
 /// The server that an upload is for; `None` for other requests.
@@ -263,13 +296,13 @@ fn created(target: &str) -> Vec<u8> {
 }
 
 /// Asks the origin that the request names.
-fn fetch(request: &str) -> std::io::Result<Reply> {
+fn fetch(request: &Request) -> std::io::Result<Reply> {
     fetch_within(request, PATIENCE)
 }
 
 /// Asks the origin that the request names, and waits no longer than this for each part of its reply.
-fn fetch_within(request: &str, patience: Duration) -> std::io::Result<Reply> {
-    let origin = TcpStream::connect(parts(request).ok_or(ErrorKind::InvalidData)?.authority)?;
+fn fetch_within(request: &Request, patience: Duration) -> std::io::Result<Reply> {
+    let origin = TcpStream::connect(parts(&request.head).ok_or(ErrorKind::InvalidData)?.authority)?;
     origin.set_read_timeout(Some(patience))?;
     ask(origin, request)
 }
@@ -294,13 +327,13 @@ fn parts(request: &str) -> Option<Parts<'_>> {
 }
 
 /// Sends a request to an origin, and waits for the reply.
-fn ask(mut origin: TcpStream, request: &str) -> std::io::Result<Reply> {
+fn ask(mut origin: TcpStream, request: &Request) -> std::io::Result<Reply> {
     let wrong = || std::io::Error::from(ErrorKind::InvalidData);
-    let Parts { method, path, fields, .. } = parts(request).ok_or_else(wrong)?;
+    let Parts { method, path, fields, .. } = parts(&request.head).ok_or_else(wrong)?;
     let fields: Vec<&str> =
         fields.lines().filter(|field| !field.to_ascii_lowercase().contains("connection:")).collect();
     let sent = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n{}\r\n", fields.join("\r\n"));
-    origin.write_all(sent.as_bytes())?;
+    origin.write_all(&[sent.as_bytes(), &request.body].concat())?;
     let mut reply = Vec::new();
     origin.read_to_end(&mut reply)?;
     let end = reply.windows(4).position(|end| end == b"\r\n\r\n").ok_or_else(wrong)? + 4;

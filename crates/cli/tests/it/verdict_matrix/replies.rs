@@ -2,17 +2,12 @@
 
 use std::time::Duration;
 
-use super::device::{Deed, Reply};
+use super::device::{DEMAND, Deed, Reply};
 use super::{Row, Want};
 
 const OWN_PAGE: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 39\r\nConnection: close\r\n\r\n\
     <html><body>Please log in</body></html>";
-
-/// What a proxy says that demands a password.
-pub const DEMAND: &[u8] =
-    b"HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\n\
-    Connection: close\r\n\r\n";
 
 /// A reply without a body of interest.
 macro_rules! status {

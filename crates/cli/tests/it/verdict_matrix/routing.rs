@@ -1,7 +1,7 @@
 //! Devices that send requests to the wrong server or change their host, and devices that demand of robots what these do not have.
 
 use super::bench::SHORT;
-use super::replies::DEMAND;
+use super::device::DEMAND;
 use super::setups::{MEASURE, proxied_by_squid_with_users, run, workload};
 use super::{Deed, Device, Got, Row, Want};
 use crate::peers::wait_for_listener;

@@ -339,7 +339,7 @@ pub fn workloads() -> Vec<Row> {
          primary = true; }; schedule(fill, meas);",
     );
     let uploads = workload("", "req_methods = [ \"PUT\": 20%, \"GET\" ]; upload_contents = [ C ];", MEASURE);
-    let answered = uploads.clone();
+    let [answered, posted] = [uploads.clone(), uploads.replace("PUT", "POST").replace("upload_c", "post_c")];
     let few_uploads = uploads.replace("20%", "2%").replace("3sec", "8sec");
     vec![
         Row::new("a run", "servers demand Digest behind a proxy", Want::VALID, move |sandbox| {
@@ -378,6 +378,15 @@ pub fn workloads() -> Vec<Row> {
                     kept.collect::<Vec<_>>().join("\r\n").replace("PUT http", "GET http") + "\r\n\r\n"
                 }));
                 run(sandbox, &uploads, &format!("--proxy 127.0.0.1:{}", device.port()))
+            },
+        ),
+        Row::new(
+            "a run",
+            "the device makes PUT of POST",
+            Want::failed("uploads", "the device altered requests"),
+            move |sandbox| {
+                let device = Device::start(Deed::Rewrite(|head| head.replacen("POST ", "PUT ", 1)));
+                run(sandbox, &posted, &format!("--proxy 127.0.0.1:{}", device.port()))
             },
         ),
         Row::new(

@@ -392,6 +392,18 @@ fn uploads_that_do_not_arrive_or_arrive_too_often_are_told() {
     assert_eq!((weight, deed), ("failed", "answered uploads itself"), "{text}");
     let (weight, deed, text) = told(100, [100, 10], 90);
     assert_eq!((weight, deed), ("failed", "altered requests"), "{text}");
+    // All POST arrived as PUT, or half of the PUT as POST; a few may be under way.
+    for (arrived, told_so) in [
+        ([200, 0], "(POST) succeeded, and 0 arrived at servers: about as many arrived as PUT"),
+        ([50, 150], "(PUT) succeeded, and 50 arrived at servers: about as many arrived as POST"),
+    ] {
+        let (weight, deed, text) = told(100, arrived, 0);
+        assert!((weight, deed) == ("failed", "altered requests") && text.contains(told_so), "{text}");
+    }
+    assert_eq!(told(100, [104, 96], 0), Default::default());
+    // Some POST were lost, and each PUT was sent twice.
+    let (weight, deed, text) = told(100, [200, 70], 0);
+    assert_eq!((weight, deed), ("failed", "answered uploads itself"), "{text}");
     let (weight, _, text) = told(100, [100, 200], 0);
     assert!(
         weight == "warning" && text.contains("; 100 of these are POST, which nobody may send again"),
