@@ -8,7 +8,8 @@
 //! evidence of the second kind becomes a mere warning if the bench was saturated, stalled, answered late or did not accept connections, or if
 //! others had the processors of the device's host. Answers that were late by a small part of the time that transactions took excuse nothing.
 //! What the device says of its servers (502, 503, 504) is void if the servers were slow in one of these ways. If client and server disagree
-//! about the contents, or others than the servers of the run answered, there is no evidence against the device.
+//! about the contents, or others than the servers of the run answered, there is no evidence against the device. Old copies that it uses
+//! while a server stands still are none either.
 //!
 //! What a device sends after its origin server has ended is no evidence against it either: only counts until then are, see
 //! `RunFacts::origin_gone`. Where robots connect to the servers directly, there is no device: failures then count against the
@@ -25,6 +26,7 @@ mod blame;
 mod chance;
 mod contents;
 mod digests;
+mod disconnected;
 mod ended;
 mod explained;
 mod foreign;

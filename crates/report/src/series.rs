@@ -18,7 +18,7 @@ const WINDOWS: [f64; 14] =
     [1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0];
 
 /// The figures that every point has.
-pub const FIGURES: [&str; 29] = [
+pub const FIGURES: [&str; 32] = [
     "baseline.req.rate",
     "baseline.rep.rate",
     "ok_xact.rate",
@@ -48,6 +48,9 @@ pub const FIGURES: [&str; 29] = [
     "conn.open.level.mean",
     "errors.no_descriptor.count",
     "errors.queue_full.count",
+    "errors.stale.count",
+    "errors.expired.count",
+    "errors.false_not_modified.count",
 ];
 
 /// A window of a series.

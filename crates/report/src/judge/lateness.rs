@@ -9,7 +9,7 @@ use crate::scope::Scope;
 pub(super) const THINK_LATE_MS: f64 = 10.0;
 /// Lateness in milliseconds of a reply that makes devices give up, and perhaps do without the server for a while; their time limits are
 /// seconds.
-const GIVE_UP_MS: f64 = 500.0;
+pub(super) const GIVE_UP_MS: f64 = 500.0;
 /// Servers whose lateness is a smaller share of the time for which transactions were open are not why these took so long.
 pub(super) const EXCUSE_SHARE: f64 = 0.1;
 

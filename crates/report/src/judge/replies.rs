@@ -4,6 +4,7 @@ use polygraph_stats::error::Nature;
 use polygraph_stats::{EndReason, ErrorKind, Side};
 
 use super::blame::{self, Blame, ERRORS_MAX, failed_by, most_to_blame, relayed};
+use super::disconnected::{RECOVERY_S, connected};
 use super::explained::{demanded_of_some, explained, refused_certificate};
 use super::lateness::late_replies;
 use super::{Findings, LimitingParty, apart, foreign};
@@ -154,7 +155,7 @@ fn validated(facts: &RunFacts, expired: u64) -> String {
     let (Some(server), Some(headline)) = (&facts.server, &facts.headline) else { return String::new() };
     let scopes = headline.phase.split('|').filter_map(|name| server.phase(name)?.scope.as_ref());
     match scopes.map(|scope| scope.block.validations.useless.size.count()).sum::<u64>() {
-        0 => "; the device validated none of these copies".to_owned(),
+        0 => "; the servers confirmed no copy (304)".to_owned(),
         confirmed if confirmed < expired => format!(
             "; the servers confirmed {confirmed} copies (304), so at most that many of these can be validated copies that still show \
              their old Expires"
@@ -180,10 +181,11 @@ pub(super) fn correctness(facts: &RunFacts, found: &mut Findings) {
             _ => kind.concerns_correctness() && kind.nature() != Nature::Content,
         };
         for (kind, count) in scope.block.errors.iter().filter(|(kind, _)| wrong(*kind)) {
-            let mut text = format!("{}: {count} of {ended:.0} transactions", kind.text());
-            if kind == ErrorKind::Expired {
-                text += &validated(facts, count);
-            }
+            let plain = format!("{}: {count} of {ended:.0} transactions", kind.text());
+            let text = match kind {
+                ErrorKind::Expired => plain.clone() + &validated(facts, count),
+                _ => plain.clone(),
+            };
             let few = evidence.block.errors[kind] as f64 <= WRONG_MAX * evidence.ended_count() as f64;
             let deed = match kind.nature() {
                 _ if kind == ErrorKind::ForeignReply => blame::OWN_REPLIES,
@@ -191,12 +193,22 @@ pub(super) fn correctness(facts: &RunFacts, found: &mut Findings) {
                 _ => blame::BROKEN_MESSAGES,
             };
             let many = count as f64 > WRONG_MAX * ended;
+            let disconnected = || {
+                connected(facts, kind).is_some_and(|connected| connected.count <= WRONG_MAX * connected.ended)
+            };
             match kind {
                 _ if few && many && facts.origin_gone.is_some() && kind != ErrorKind::FalseHit => {
                     let text = format!("{text}, most of them after the last record of an origin server");
                     found.invalid("origin", LimitingParty::Server, text);
                 }
                 _ if few => found.warn("correctness", text),
+                _ if disconnected() => {
+                    let text = format!(
+                        "{plain}, nearly all of them while a server stood still, or up to {RECOVERY_S} s later: caches may use old copies if they \
+                         do not reach the server (RFC 9111, section 4.2.4)"
+                    );
+                    found.warn("correctness", text);
+                }
                 // A hit on an object that others requested is not an error of the device.
                 ErrorKind::FalseHit => found.warn("correctness", text),
                 // A bench that does not read its sockets may be the reason for a truncated message.

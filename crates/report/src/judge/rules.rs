@@ -5,8 +5,10 @@ use std::sync::LazyLock;
 use polygraph_stats::block::SLOW_SETUP;
 
 use super::{
-    FindingSeverity, Findings, accepting, blame, contents, digests, ended, explained, foreign, framing,
-    freshness, generator, kinds, lateness, logs, outside, overload, replies, roles, routing, sample, sent_again, stalls, starved, surplus, throttled, trend, unanswered, unasked, unfinished, unmarked, unused, uploads, verified,
+    FindingSeverity, Findings, accepting, blame, contents, digests, disconnected, ended, explained, foreign,
+    framing, freshness, generator, kinds, lateness, logs, outside, overload, replies, roles, routing, sample,
+    sent_again, stalls, starved, surplus, throttled, trend, unanswered, unasked, unfinished, unmarked,
+    unused, uploads, verified,
 };
 use crate::facts::RunFacts;
 use crate::mixed::{MIXED, STARTS_APART_S};
@@ -364,8 +366,11 @@ fn table() -> Vec<Rule> {
         "correctness",
         format!(
             "stale, foreign, truncated or misdirected replies, or hits that break the rules of caching, each in \
-             more than {} of the transactions (fewer, and hits that were not offered, `c35`: warning)",
-            percent(replies::WRONG_MAX)
+             more than {} of the transactions (fewer, and hits that were not offered, `c35`: warning). Old copies (`c33`, `c206`, `c207`) are only \
+             counted while no server stands still for {} s or longer, nor for {} s afterwards (else: warning)",
+            percent(replies::WRONG_MAX),
+            lateness::GIVE_UP_MS / 1e3,
+            disconnected::RECOVERY_S
         ),
         Failed,
         replies::correctness,

@@ -1,9 +1,10 @@
 //! A device that answers as a test wants it to: with its own bytes, or with what it makes of the origin's reply.
 
+use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -36,6 +37,11 @@ pub enum Deed {
     AnswerUploads,
     /// Passes requests on, and answers with 504 what its server does not answer soon.
     Gateway,
+    /// Passes requests on, and uses old copies of public objects if their server does not answer soon.
+    UseOldCopies {
+        /// It does not ask the server for what it has.
+        always: bool,
+    },
     /// Passes requests on to these ports of this host in turn, and to the other one if no server answers.
     Balance([u16; 2]),
     /// Demands a password for requests to this port, and passes on all others.
@@ -114,15 +120,16 @@ impl Device {
         let address = listener.local_addr().unwrap();
         let ends = Arc::new(AtomicBool::new(false));
         let (told, requests) = (Arc::clone(&ends), Arc::new(AtomicU64::new(0)));
-        let last = Arc::default();
+        let memory = Arc::default();
         let acceptor = std::thread::spawn(move || {
             while let Ok((client, _)) = listener.accept() {
                 if told.load(Ordering::Relaxed) {
                     return;
                 }
-                let (requests, last, ends) = (Arc::clone(&requests), Arc::clone(&last), Arc::clone(&told));
+                let (requests, memory, ends) =
+                    (Arc::clone(&requests), Arc::clone(&memory), Arc::clone(&told));
                 // Clients that leave early are no business of a device.
-                std::thread::spawn(move || drop(serve(client, deed, &requests, &last, &ends)));
+                std::thread::spawn(move || drop(serve(client, deed, &requests, &memory, &ends)));
             }
         });
         Device { address, ends, acceptor: Some(acceptor) }
@@ -143,13 +150,20 @@ impl Drop for Device {
     }
 }
 
-type Last = std::sync::Mutex<Option<Reply>>;
+/// What a device remembers.
+#[derive(Default)]
+struct Memory {
+    /// The last reply.
+    last: Option<Reply>,
+    /// Replies by the first line of their requests.
+    copies: HashMap<String, Reply>,
+}
 
 fn serve(
     mut client: TcpStream,
     deed: Deed,
     requests: &AtomicU64,
-    last: &Last,
+    memory: &Mutex<Memory>,
     ends: &AtomicBool,
 ) -> std::io::Result<()> {
     client.set_read_timeout(Some(PATIENCE))?;
@@ -174,7 +188,7 @@ fn serve(
         }
         Deed::Relay(make) => {
             let reply = fetch(&request)?;
-            let before = last.lock().unwrap().replace(reply.clone());
+            let before = memory.lock().unwrap().last.replace(reply.clone());
             let made = make(Reply { last: before.map(Box::new), ..reply }, number);
             client.write_all(&made)?;
         }
@@ -192,7 +206,7 @@ fn serve(
             drop(unused);
         }
         Deed::Queue(takes) => {
-            let _turn = last.lock().unwrap();
+            let _turn = memory.lock().unwrap();
             std::thread::sleep(takes);
             client.write_all(&fetch(&request)?.bytes())?;
         }
@@ -209,6 +223,19 @@ fn serve(
             |_| b"HTTP/1.1 504 Gateway Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_vec(),
             |reply| reply.bytes(),
         ))?,
+        Deed::UseOldCopies { always } => {
+            let wanted = request.head.lines().next().unwrap_or_default().to_owned();
+            let copy = memory.lock().unwrap().copies.get(&wanted).cloned();
+            let reply = match copy {
+                Some(copy) if always => copy,
+                Some(copy) => fetch_within(&request, SOON).unwrap_or(copy),
+                None => fetch(&request)?,
+            };
+            if reply.head.contains("Cache-Control: public") {
+                memory.lock().unwrap().copies.insert(wanted, reply.clone());
+            }
+            client.write_all(&reply.bytes())?;
+        }
         Deed::Balance(ports) => {
             let order = if number.is_multiple_of(2) { ports } else { [ports[1], ports[0]] };
             let ask = |port: &u16| ask(TcpStream::connect(("127.0.0.1", *port))?, &request);

@@ -7,6 +7,7 @@ mod certificates;
 mod clocks;
 mod control_group;
 mod device;
+mod old_copies;
 mod replies;
 mod routing;
 mod setups;
@@ -252,6 +253,7 @@ fn rows() -> Vec<Row> {
         bench::client_alone(),
         bench::limits(),
         bench::queues(),
+        old_copies::copies(),
         control_group::quotas(),
         starved::devices(),
         setups::workloads(),

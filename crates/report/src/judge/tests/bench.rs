@@ -132,6 +132,34 @@ fn servers_that_answer_late() {
     }
 }
 
+/// Caches may use old copies while they do not reach a server, and only these.
+#[test]
+fn old_copies_of_servers_that_stand_still_are_no_evidence() {
+    use ErrorKind::{Expired, FalseNotModified, Stale, UncachableHit};
+    let run = |kind, error_from, end_s| Run {
+        error: Some((20, kind)),
+        error_from,
+        stalls: [None, Some((22.0, end_s))],
+        ..Run::default()
+    };
+    for kind in [Stale, Expired, FalseNotModified] {
+        let (excused, failed) = (["stalls", "(correctness)"], ["stalls", "correctness"]);
+        check(&run(kind, 22.0, 25.0), VerdictOutcome::Invalid, &excused);
+        check(&run(kind, 0.0, 25.0), VerdictOutcome::Failed, &failed);
+        // The device could go on as before.
+        check(&run(kind, 0.0, 22.2), VerdictOutcome::Failed, &["correctness"]);
+        // A short stall spoils no figures, but a device may give up.
+        check(&run(kind, 25.0, 22.55), VerdictOutcome::Valid, &["(stalls)", "(correctness)"]);
+        // It recovers.
+        let later = Run { phases: [4.0, 60.0, 2.0], ..run(kind, 45.0, 25.0) };
+        check(&later, VerdictOutcome::Failed, &failed);
+    }
+    check(&run(UncachableHit, 22.0, 25.0), VerdictOutcome::Failed, &["stalls", "correctness"]);
+    // Robots that stand still keep no device from its servers.
+    let robots = Run { stalls: [Some((22.0, 25.0)), None], ..run(Stale, 22.0, 25.0) };
+    check(&robots, VerdictOutcome::Failed, &["stalls", "correctness"]);
+}
+
 #[test]
 fn saturated_client_and_saturated_server() {
     check(&Run { busy: 0.93, ..Run::default() }, VerdictOutcome::Invalid, &["saturated", "saturated"]);

@@ -214,7 +214,7 @@ fn servers_know_whether_expired_copies_were_validated() {
         );
         verdict.findings.into_iter().find(|finding| finding.rule == "correctness").unwrap().text
     };
-    assert!(told(0).ends_with(" transactions; the device validated none of these copies"), "{}", told(0));
+    assert!(told(0).ends_with(" transactions; the servers confirmed no copy (304)"), "{}", told(0));
     assert!(told(3).contains("the servers confirmed 3 copies (304), so at most that many"), "{}", told(3));
     assert!(told(100_000).contains("these may be validated copies that still show their old Expires"));
     let alone = fold(&[run.client()]).unwrap().verdict;
