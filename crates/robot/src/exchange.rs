@@ -52,6 +52,8 @@ pub struct Exchange {
     pub markup_errors: Vec<MarkupError>,
     /// The challenges that the request answers.
     pub answers: AuthAnswers,
+    /// Whether the request has `Expect: 100-continue`.
+    pub expects: bool,
     /// When 100 (continue) arrived.
     pub continued: Option<Nanos>,
     /// When the socket had taken the head of the request.
@@ -78,6 +80,7 @@ impl Exchange {
             verified: Verified::default(),
             markup_errors: Vec::new(),
             answers: AuthAnswers::default(),
+            expects: false,
             continued: None,
             head_sent: None,
             first_byte: None,
@@ -100,13 +103,14 @@ impl Exchange {
             verified,
             markup_errors,
             answers,
+            expects,
             continued,
             head_sent,
             first_byte,
             capture,
         } = self;
         (*started, *deadline, *hop, *connection) = (began, until, to, number);
-        (*ready, *retried, *sent, *aborted) = (None, false, 0, false);
+        (*ready, *retried, *sent, *aborted, *expects) = (None, false, 0, false, false);
         (*violation, *verified, *answers) = (None, Verified::default(), AuthAnswers::default());
         markup_errors.clear();
         (*continued, *head_sent, *first_byte, *capture) = (None, None, None, None);
@@ -275,6 +279,7 @@ pub async fn exchange<L: Link>(
             cx.recorder.ask(flight.request.handle, flight.exchange.started);
         }
         upload = flight.request.sends.map(|oid| Upload::new(cx, flight.request, oid));
+        flight.exchange.expects = upload.as_ref().is_some_and(|upload| upload.expects_continue);
         if let Err(failure) = send::request(cx, connection, flight, upload.as_mut()).await {
             return flights[0].fail(cx, &mut connection.conn, failure, true);
         }
@@ -285,8 +290,7 @@ pub async fn exchange<L: Link>(
     for (at, flight) in flights.iter_mut().enumerate() {
         let request = flight.request;
         let url = || cx.url(request);
-        let expects_continue = upload.as_ref().is_some_and(|upload| upload.expects_continue);
-        let mut incoming = Incoming::new(cx, request, &url, expects_continue, carry);
+        let mut incoming = Incoming::new(cx, request, &url, flight.exchange.expects, carry);
         let conn = &mut connection.conn;
         if at > 0 {
             conn.set_deadline(flight.exchange.deadline);

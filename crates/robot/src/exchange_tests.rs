@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use polygraph_link::SECOND;
 use polygraph_stats::{Block, ErrorKind};
-use polygraph_traffic::{Catalog, Content, ContentKind, Distr, Method, Selector};
+use polygraph_traffic::{Catalog, Content, ContentKind, Distr, Method, RequestKind, Selector};
 
 use crate::group_tests::{errors, run, settings};
 use crate::settings::{Dns, Expect, Profile};
-use crate::testing::{Answer, Ask, TestLink, object};
+use crate::testing::{Answer, Ask, TestLink, object, reply, with_life};
 
 /// Objects that are never asked for again.
 fn plain() -> Catalog {
@@ -78,6 +78,65 @@ fn a_continue_that_comes_after_the_body_is_sent_does_no_harm() {
     });
     assert_eq!(errors(&block), []);
     assert!(block.ok_count() > 50);
+}
+
+/// Servers answer uploads with the object. Anything else would be a good reply that nobody can verify.
+#[test]
+fn uploads_are_answered_as_servers_do() {
+    let catalog = with_life(plain());
+    let refused = "417 Expectation Failed";
+    let found = |status: &'static str, marked: bool, change: fn(&mut Profile), tolerant: bool| {
+        let link = TestLink::new(move |ask| {
+            let reply = String::from_utf8(reply(ask, status, "", b"")).unwrap();
+            Answer::Reply(if marked { reply } else { reply.replace("X-Xact", "X-Other") }.into(), Nanos::ZERO)
+        });
+        let mut settings = settings(catalog.clone(), |robot| {
+            (robot.post, robot.upload) =
+                (Selector::only(ContentKind::of_index(1)), Selector::only(ContentKind::of_index(1)));
+            change(robot);
+        });
+        settings.tolerance.foreign_replies = tolerant;
+        let block = run(&link, settings, 10);
+        assert!(block.xacts.entered > 50);
+        let all = |(kind, count)| (count == block.xacts.entered).then_some(kind);
+        errors(&block).into_iter().map(|error| all(error).unwrap()).collect::<Vec<_>>()
+    };
+    let posts: fn(&mut Profile) = |robot| robot.behavior.methods = Selector::only(Method::Post);
+    let puts: fn(&mut Profile) = |robot| robot.behavior.kinds = Selector::only(RequestKind::Upload);
+    for uploads in [posts, puts] {
+        for status in ["201 Created", "204 No Content", refused] {
+            assert_eq!(found(status, true, uploads, false), [ErrorKind::BadStatus], "{status}");
+        }
+        // Who gets one of the first two believes that the upload has arrived.
+        for status in ["201 Created", "204 No Content"] {
+            let kinds = [ErrorKind::ForeignReply, ErrorKind::BadStatus];
+            assert_eq!(found(status, false, uploads, false), kinds, "{status}");
+        }
+        assert_eq!(found(refused, false, uploads, false), [ErrorKind::BadStatus]);
+    }
+    // Other servers answer as they like, but expectations concern only those who have some.
+    let elsewhere: fn(&mut Profile) = |robot| {
+        robot.behavior.methods = Selector::only(Method::Post);
+        robot.foreign = 1.0;
+        robot.trace = Arc::new(vec!["http://10.7.7.7/x".into()]);
+    };
+    for status in ["201 Created", "204 No Content"] {
+        assert_eq!(found(status, false, posts, true), [], "{status}");
+        assert_eq!(found(status, false, elsewhere, false), [], "{status}");
+    }
+    assert_eq!(found(refused, false, elsewhere, false), [ErrorKind::BadStatus]);
+    let expects: fn(&mut Profile) = |robot| {
+        robot.behavior.methods = Selector::only(Method::Post);
+        robot.expect = Expect::Prob(1.0);
+    };
+    assert_eq!(found(refused, true, expects, false), []);
+    assert_eq!(found(refused, false, expects, false), [ErrorKind::ForeignReply]);
+    // Who uploads has no copy that could be validated (RFC 9110, section 13.1.3).
+    let validates: fn(&mut Profile) = |robot| {
+        robot.behavior.methods = Selector::only(Method::Post);
+        robot.behavior.kinds = Selector::only(RequestKind::Ims304);
+    };
+    assert_eq!(found("304 Not Modified", true, validates, false), [ErrorKind::BadStatus]);
 }
 
 #[test]

@@ -95,13 +95,13 @@ pub fn judge(known: &Known<'_>, request: &Request, completed: &mut Completed) ->
         Err(mut failure) => {
             failure.started = Some(completed.exchange.started);
             failure.capture = completed.exchange.capture.take();
-            // The reply may be a page of the device instead of the object, or a page which says that there is no such object.
+            // The reply may be a page of the device instead of the object, or a page which says that there is no such object. Or the
+            // device says that it has stored an upload, which never arrives at a server.
+            let claims_storage = request.method.has_body() && matches!(reply.status, 200..=299);
             let violation = match problem {
                 Some(problem) if problem.kind == ErrorKind::OtherContents => Some(problem),
-                Some(_) => {
-                    rules::foreign_reply(known, request, reply, failure.violation.comparison.as_deref())
-                }
-                None => None,
+                None if !claims_storage => None,
+                _ => rules::foreign_reply(known, request, reply, failure.violation.comparison.as_deref()),
             };
             let violations = violation.into_iter().collect();
             Verdict {
@@ -151,14 +151,18 @@ fn classify(
         let violation = Violation::new(kind, "access was granted with a wrong password");
         return failure(violation.expected(status, format!("status {}", reply.status)));
     }
+    let is_upload = request.method.has_body();
+    let validates = matches!(request.kind, RequestKind::Ims200 | RequestKind::Ims304) && !is_upload;
     match reply.status {
         200 => {}
         203 | 204 if request.foreign.is_some() => {}
         206 if request.kind == RequestKind::Range => {}
         416 if request.kind == RequestKind::Range => {}
-        201 | 204 if request.method.has_body() => {}
-        304 if matches!(request.kind, RequestKind::Ims200 | RequestKind::Ims304) => {}
-        417 if completed.exchange.continued.is_none() && request.sends.is_some() => {}
+        // Servers of the test answer uploads with the object, so that robots can verify these replies, too.
+        201 | 204 if is_upload && is_foreign(known, request) => {}
+        304 if validates => {}
+        // It says that `Expect` cannot be met, so nobody else gets it (RFC 9110, section 15.5.18).
+        417 if completed.exchange.expects && completed.exchange.continued.is_none() => {}
         _ if reply.is_redirect() => {
             let expected = is_expected_redirect(known, reply) || is_foreign(known, request);
             return if expected { Ok(Class::RepToRedir) } else { failure(rules::unexpected_redirect(reply)) };
@@ -167,7 +171,7 @@ fn classify(
             return failure(rules::access_denied(known, completed));
         }
         _ if request.kind == RequestKind::Range => return bad_status("206"),
-        _ if request.kind == RequestKind::Ims304 => return bad_status("304"),
+        _ if validates && request.kind == RequestKind::Ims304 => return bad_status("304"),
         _ => return bad_status("200"),
     }
     let other_contents = problem.is_some_and(|problem| problem.kind == ErrorKind::OtherContents);

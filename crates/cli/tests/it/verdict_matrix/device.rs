@@ -33,8 +33,10 @@ pub enum Deed {
     Rewrite(fn(&str) -> String),
     /// Gets the reply to a request, and to what this makes of its head, which nobody wants.
     AskBesides(fn(&str) -> String),
-    /// Answers uploads as a server would, and passes on all other requests.
-    AnswerUploads,
+    /// Answers uploads with this status and no body, as other servers than those of the test do, and passes on all other requests.
+    AnswerUploads(&'static str),
+    /// Answers uploads with its copies of the objects, and passes on what it has none for.
+    AnswerUploadsFromCopies,
     /// Passes requests on, and answers with 504 what its server does not answer soon.
     Gateway,
     /// Passes requests on, and uses old copies of public objects if their server does not answer soon.
@@ -155,7 +157,7 @@ impl Drop for Device {
 struct Memory {
     /// The last reply.
     last: Option<Reply>,
-    /// Replies by the first line of their requests.
+    /// Replies by the first line, or the URL, of their requests.
     copies: HashMap<String, Reply>,
 }
 
@@ -210,10 +212,17 @@ fn serve(
             std::thread::sleep(takes);
             client.write_all(&fetch(&request)?.bytes())?;
         }
-        Deed::AnswerUploads => client.write_all(&match upload(&request.head) {
-            Some(target) => created(target),
+        Deed::AnswerUploads(status) => client.write_all(&match upload(&request.head) {
+            Some(target) => empty(status, target),
             None => fetch(&request)?.bytes(),
         })?,
+        Deed::AnswerUploadsFromCopies => {
+            let url = request.head.split(' ').nth(1).unwrap_or_default().to_owned();
+            let copy = upload(&request.head).and_then(|_| memory.lock().unwrap().copies.get(&url).cloned());
+            let reply = copy.map_or_else(|| fetch(&request), Ok)?;
+            client.write_all(&reply.bytes())?;
+            memory.lock().unwrap().copies.insert(url, reply);
+        }
         Deed::Rewrite(make) => client.write_all(&fetch(&request.rewritten(make))?.bytes())?,
         Deed::AskBesides(make) => {
             fetch(&request.rewritten(make))?;
@@ -316,9 +325,9 @@ fn upload(request: &str) -> Option<&str> {
     matches!(parts.method, "PUT" | "POST").then_some(parts.authority)
 }
 
-/// What a server of the test says of an upload.
-fn created(target: &str) -> Vec<u8> {
-    format!("HTTP/1.1 201 Created\r\nX-Target: {target}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+/// A reply without content, with the mark of this server.
+fn empty(status: &str, target: &str) -> Vec<u8> {
+    format!("HTTP/1.1 {status}\r\nX-Target: {target}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
         .into_bytes()
 }
 

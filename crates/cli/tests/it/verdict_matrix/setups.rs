@@ -339,7 +339,9 @@ pub fn workloads() -> Vec<Row> {
          primary = true; }; schedule(fill, meas);",
     );
     let uploads = workload("", "req_methods = [ \"PUT\": 20%, \"GET\" ]; upload_contents = [ C ];", MEASURE);
-    let [answered, posted] = [uploads.clone(), uploads.replace("PUT", "POST").replace("upload_c", "post_c")];
+    let posted = uploads.replace("PUT", "POST").replace("upload_c", "post_c");
+    let answered = uploads.replace("cachable = 0%", "cachable = 100%");
+    let (created, refused) = (uploads.clone(), uploads.clone());
     let few_uploads = uploads.replace("20%", "2%").replace("3sec", "8sec");
     vec![
         Row::new("a run", "servers demand Digest behind a proxy", Want::VALID, move |sandbox| {
@@ -391,11 +393,29 @@ pub fn workloads() -> Vec<Row> {
         ),
         Row::new(
             "a run",
-            "the device answers uploads itself",
+            "the device answers uploads with its copies of the objects",
             Want::failed("uploads", "the device answered uploads itself"),
             move |sandbox| {
-                let device = Device::start(Deed::AnswerUploads);
+                let device = Device::start(Deed::AnswerUploadsFromCopies);
                 run(sandbox, &answered, &format!("--proxy 127.0.0.1:{}", device.port()))
+            },
+        ),
+        Row::new(
+            "a run",
+            "the device answers uploads with 201",
+            Want::failed("errors", "the device answered with errors"),
+            move |sandbox| {
+                let device = Device::start(Deed::AnswerUploads("201 Created"));
+                run(sandbox, &created, &format!("--proxy 127.0.0.1:{}", device.port()))
+            },
+        ),
+        Row::new(
+            "a run",
+            "the device answers uploads with 417, although nobody expects anything",
+            Want::failed("errors", "the device answered with errors"),
+            move |sandbox| {
+                let device = Device::start(Deed::AnswerUploads("417 Expectation Failed"));
+                run(sandbox, &refused, &format!("--proxy 127.0.0.1:{}", device.port()))
             },
         ),
         Row::new(
