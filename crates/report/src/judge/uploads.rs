@@ -38,7 +38,9 @@ impl Uploads {
 
     fn text(self) -> String {
         let Uploads { methods, sent, arrived } = self;
-        format!("{sent:.0} uploads of robots ({methods}) succeeded, and {arrived:.0} arrived at servers")
+        format!(
+            "{sent:.0} uploads of robots ({methods}) got good replies, and {arrived:.0} arrived at servers"
+        )
     }
 }
 
@@ -75,10 +77,10 @@ pub(super) fn uploads(facts: &RunFacts, found: &mut Findings) {
             None if 2.0 * unexplained(robots, servers) > missing => {
                 (ALTERED, "about as many arrived as GET".to_owned())
             }
-            None => (
-                ANSWERED_ITSELF,
-                "the device answered the others itself, so their content is lost".to_owned(),
-            ),
+            None => {
+                let which = if lacking.arrived == 0.0 { "all of them" } else { "the others" };
+                (ANSWERED_ITSELF, format!("the device answered {which} itself, so their content is lost"))
+            }
         };
         return found.failed_as(UPLOADS, deed, format!("{}: {why}", lacking.text()));
     }

@@ -390,6 +390,10 @@ fn uploads_that_do_not_arrive_or_arrive_too_often_are_told() {
     assert_eq!(told_of(100, [100, 200], 0, open), Default::default());
     let (weight, deed, text) = told(100, [100, 10], 0);
     assert_eq!((weight, deed), ("failed", "answered uploads itself"), "{text}");
+    assert!(text.contains("the device answered the others itself"), "{text}");
+    let (_, _, text) = told(100, [0, 0], 0);
+    assert!(text.contains("got good replies, and 0 arrived"), "{text}");
+    assert!(text.contains("the device answered all of them itself"), "{text}");
     let (weight, deed, text) = told(100, [100, 10], 90);
     assert_eq!((weight, deed), ("failed", "altered requests"), "{text}");
     // All POST arrived as PUT, or half of the PUT as POST; a few may be under way.
