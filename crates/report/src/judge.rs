@@ -49,7 +49,7 @@ mod starved;
 mod surplus;
 mod throttled;
 mod trend;
-mod unanswered;
+pub(crate) mod unanswered;
 mod unasked;
 mod unfinished;
 mod unmarked;

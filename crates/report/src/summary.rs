@@ -9,6 +9,7 @@ use polygraph_stats::{Block, ErrorKind, HttpVersion};
 
 use crate::figures::tls::version_name;
 use crate::figures::{percent, value};
+use crate::judge::unanswered;
 use crate::text::{duration, ms, number, times};
 use crate::{correctness, headline_spread, misses};
 
@@ -97,7 +98,10 @@ pub fn summary_text(facts: &RunFacts, places: &[(&str, &Path)]) -> String {
                 format!("; {}: {}{}", times(count), kind.text(), status.unwrap_or_default())
             });
         let (count, percent) = (fixed("err_cnt", 0), fixed("err_pct", 2));
-        row("errors", format!("{count} of {ended} transactions, {percent} %{most}"));
+        let forgotten = forgotten(facts).map_or_else(String::new, |count| {
+            format!("; {} requests had no answer when the phase ended", number(Some(count), 0))
+        });
+        row("errors", format!("{count} of {ended} transactions, {percent} %{most}{forgotten}"));
         let tls = &headline.scope.block.tls;
         let [refused, pages] =
             [tls.refusal_count(), tls.page_count()].map(|count| number(Some(count as f64), 0));
@@ -121,6 +125,15 @@ pub fn summary_text(facts: &RunFacts, places: &[(&str, &Path)]) -> String {
         row(what, place.display().to_string());
     }
     out
+}
+
+/// How many requests of the headline's phase nobody answered, which are no errors yet, if there are enough to tell.
+fn forgotten(facts: &RunFacts) -> Option<f64> {
+    let (client, headline) = (facts.client.as_ref()?, facts.headline.as_ref()?);
+    // The last of several phases has what is left of the others.
+    let last = headline.phase.rsplit('|').next()?;
+    let told = unanswered::told(facts, client.phase(last)?)?;
+    Some(told.count)
 }
 
 /// The status of most replies with an unexpected one, if examples name it.

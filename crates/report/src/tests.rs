@@ -338,3 +338,19 @@ fn summaries() {
     let runs = [Run::default(), overload, killed, wrong];
     insta::assert_snapshot!(runs.map(summary).join("\n"));
 }
+
+/// They have not failed yet, so the count of errors does not have them.
+#[test]
+fn the_summary_counts_requests_that_nobody_answered() {
+    for (unanswered, says) in [
+        ((0, 0), ""),
+        ((140, 200), ""),
+        ((200, 200), "; 67 requests had no answer when the phase ended"),
+        ((300, 200), "; 167 requests had no answer when the phase ended"),
+    ] {
+        let facts = fold(&Run { unanswered, ..Run::default() }.logs()).unwrap();
+        let text = summary_text(&facts, &[]);
+        let line = text.lines().find(|line| line.starts_with("errors")).unwrap();
+        assert!(line.ends_with(&format!(" transactions, 0.00 %{says}")), "{line}");
+    }
+}

@@ -438,10 +438,14 @@ fn table() -> Vec<Rule> {
             "at the end of a primary phase, requests were waiting for an answer, longer than for any that came, for 1 s at least, \
              and servers were not working on them: with those that failed, they are more than {} of the transactions; or robots \
              without a rate spent more than {} of their time on requests that failed or were not answered; or no reply came in the \
-             last {} s or more of the phase, although many were to be expected",
+             last {} s or more of the phase, although many were to be expected (fewer such requests, but more than {} and at least {}, that \
+             had waited for {} s: warning)",
             percent(blame::ERRORS_MAX),
             percent((unanswered::WASTED_MAX * 1e3).round() / 1e3),
-            unanswered::SILENT_S
+            unanswered::SILENT_S,
+            percent(unanswered::NEWS_SHARE),
+            unanswered::NEWS_LEAST,
+            unanswered::NEWS_AGE_S
         ),
         Failed,
         unanswered::unanswered,

@@ -20,26 +20,70 @@ const PAUSE_MEANS: f64 = 2.0;
 /// Largest share of their time that best-effort robots may spend on requests that failed or were not answered.
 pub(super) const WASTED_MAX: f64 = 1.0 / 3.0;
 
+/// Fewer requests without an answer than these, or than this share of all, are no news: packets may have been lost.
+pub(super) const NEWS_LEAST: f64 = blame::WARNED_LEAST;
+pub(super) const NEWS_SHARE: f64 = super::replies::WRONG_MAX;
+/// They are news after this time in seconds. Who pauses for less answers them all.
+pub(super) const NEWS_AGE_S: f64 = SILENT_S;
+
+/// Requests that nobody had answered when a phase ended, and that nobody will, to judge by those that were answered.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Forgotten {
+    /// How many there are.
+    pub count: f64,
+    /// How long they had waited at least, in seconds.
+    pub age_s: u64,
+}
+
+/// The requests that had waited for `least_s` seconds at least, and longer than any that was answered. What servers still work on is not
+/// the device's.
+fn forgotten(facts: &RunFacts, phase: &PhaseFacts, least_s: f64) -> Option<Forgotten> {
+    let (client, scope) = (facts.client.as_ref()?, phase.evidence()?);
+    let expected_s = expected_s(client.total.as_ref().unwrap_or(scope));
+    let (age_s, waiting) = scope.block.unanswered.older_than(expected_s.max(least_s))?;
+    let server = facts.server.as_ref().and_then(|server| server.phase(&phase.name)?.scope.as_ref());
+    let count = waiting.saturating_sub(server.map_or(0, |scope| scope.block.xacts.last)) as f64;
+    Some(Forgotten { count, age_s })
+}
+
+/// Failed transactions that count against the device.
+fn failed(scope: &Scope) -> f64 {
+    failed_by(scope, Blame::Device) + failed_by(scope, Blame::Slow)
+}
+
+/// The forgotten requests of a phase, if with those that failed they are too many, although those that failed are not.
+fn too_many(facts: &RunFacts, phase: &PhaseFacts) -> Option<Forgotten> {
+    let scope = phase.evidence()?;
+    let (failed, ended) = (failed(scope), blame::ended(scope));
+    forgotten(facts, phase, LEAST_AGE_S).filter(|Forgotten { count, .. }| {
+        *count > 0.0 && failed <= ERRORS_MAX * ended && failed + count > ERRORS_MAX * (ended + count)
+    })
+}
+
+/// The forgotten requests of a phase, if there are enough to tell.
+pub(crate) fn told(facts: &RunFacts, phase: &PhaseFacts) -> Option<Forgotten> {
+    let ended = blame::ended(phase.evidence()?);
+    let is_news =
+        |Forgotten { count, .. }: &Forgotten| *count >= NEWS_LEAST && *count > NEWS_SHARE * (ended + count);
+    too_many(facts, phase).or_else(|| forgotten(facts, phase, NEWS_AGE_S).filter(is_news))
+}
+
 /// At the end of a primary phase, so many requests had been waiting for an answer, longer than any that was answered, that with those
 /// that failed they are too many.
 pub(super) fn unanswered(facts: &RunFacts, found: &mut Findings) {
     let Some(client) = &facts.client else { return };
-    let all = client.total.as_ref();
     for phase in client.phases.iter().filter(|phase| phase.primary) {
         let Some(scope) = phase.evidence() else { continue };
-        let Some((age_s, waiting)) = scope.block.unanswered.older_than(expected_s(all.unwrap_or(scope)))
-        else {
+        let Some(Forgotten { count: unanswered, .. }) = forgotten(facts, phase, LEAST_AGE_S) else {
             continue;
         };
-        // What servers still work on is not the device's.
-        let server = facts.server.as_ref().and_then(|server| server.phase(&phase.name)?.scope.as_ref());
-        let unanswered = waiting.saturating_sub(server.map_or(0, |scope| scope.block.xacts.last)) as f64;
-        let failed = failed_by(scope, Blame::Device) + failed_by(scope, Blame::Slow);
-        let ended = blame::ended(scope);
+        let (failed, ended) = (failed(scope), blame::ended(scope));
         let is_told = failed > ERRORS_MAX * ended;
-        if unanswered > 0.0 && !is_told && failed + unanswered > ERRORS_MAX * (ended + unanswered) {
+        // Where a server has gone, requests wait for it.
+        let is_news = !is_told && facts.origin_gone.is_none();
+        if let Some(Forgotten { count, age_s }) = too_many(facts, phase) {
             let text = format!(
-                "{unanswered:.0} requests had waited for an answer of the device for {age_s} s or longer when phase {} ended; \
+                "{count:.0} requests had waited for an answer of the device for {age_s} s or longer when phase {} ended; \
                  {ended:.0} transactions ended in it, {failed:.0} of them failed",
                 phase.name
             );
@@ -57,6 +101,13 @@ pub(super) fn unanswered(facts: &RunFacts, found: &mut Findings) {
                 phase.name
             );
             add(facts, found, text);
+        } else if let Some(Forgotten { count, age_s }) = told(facts, phase).filter(|_| is_news) {
+            let text = format!(
+                "{count:.0} requests had waited for an answer for {age_s} s or longer when phase {} ended, longer than any that was answered: \
+                 they count as no errors, because robots were still waiting",
+                phase.name
+            );
+            found.warn("unanswered", text);
         }
     }
 }

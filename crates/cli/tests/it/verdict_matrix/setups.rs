@@ -441,6 +441,17 @@ pub fn workloads() -> Vec<Row> {
                 Got::of_run(sandbox, &done)
             },
         ),
+        Row::new(
+            "a run",
+            "the device never answers one of 50 requests",
+            Want::VALID.warning("unanswered"),
+            |sandbox| {
+                let device = Device::start(Deed::Ignore(50));
+                let words = SHORT.replace("--goal 2.5s", "--goal 8s");
+                let done = sandbox.polygraph(&format!("run --proxy 127.0.0.1:{} {words}", device.port()));
+                Got::of_run(sandbox, &done)
+            },
+        ),
         Row::new("a run", "the device stands still for 3.5 s", Want::VALID.warning("pause"), |sandbox| {
             // Robots send 150 requests a second; all of these are answered at the same time.
             let device = Device::start(Deed::Relay(|reply, number| {

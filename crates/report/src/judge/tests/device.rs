@@ -231,8 +231,16 @@ fn bytes_that_were_not_compared_are_told() {
 #[test]
 fn requests_that_are_never_answered_are_failures_to_be() {
     let with = |unanswered| Run { unanswered, ..Run::default() };
+    // Servers were working on 133 requests.
     check(&with((80, 200)), VerdictOutcome::Valid, &[]);
+    check(&with((142, 200)), VerdictOutcome::Valid, &[]);
+    check(&with((143, 200)), VerdictOutcome::Valid, &["(unanswered)"]);
+    check(&with((200, 200)), VerdictOutcome::Valid, &["(unanswered)"]);
     check(&with((300, 1)), VerdictOutcome::Valid, &[]);
+    // Those that wait no longer than others did will be answered.
+    check(&with((200, 2)), VerdictOutcome::Valid, &[]);
+    let failing = Run { error: Some((20, ErrorKind::BadStatus)), ..with((200, 200)) };
+    check(&failing, VerdictOutcome::Failed, &["errors"]);
     check(&with((300, 200)), VerdictOutcome::Failed, &["unanswered"]);
     // Some that failed are not too many by themselves.
     let some = Run { error: Some((50, ErrorKind::Timeout)), ..with((200, 200)) };
