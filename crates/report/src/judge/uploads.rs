@@ -69,10 +69,7 @@ pub(super) fn uploads(facts: &RunFacts, found: &mut Findings) {
         let changed =
             [posts, puts].into_iter().find(|other| (0.5..=2.0).contains(&(surplus(other) / missing)));
         let (deed, why) = match changed {
-            Some(to) => (
-                ALTERED,
-                format!("about as many arrived as {} besides those that robots sent so", to.methods),
-            ),
+            Some(to) => (ALTERED, format!("about as many more {} arrived than robots sent", to.methods)),
             // What arrived as GET is among the plain requests there.
             None if 2.0 * unexplained(robots, servers) > missing => {
                 (ALTERED, "about as many arrived as GET".to_owned())

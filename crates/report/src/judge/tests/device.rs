@@ -406,8 +406,8 @@ fn uploads_that_do_not_arrive_or_arrive_too_often_are_told() {
     assert_eq!((weight, deed), ("failed", "altered requests"), "{text}");
     // All POST arrived as PUT, or half of the PUT as POST; a few may be under way.
     for (arrived, told_so) in [
-        ([200, 0], "(POST) succeeded, and 0 arrived at servers: about as many arrived as PUT"),
-        ([50, 150], "(PUT) succeeded, and 50 arrived at servers: about as many arrived as POST"),
+        ([200, 0], "(POST) got good replies, and 0 arrived at servers: about as many more PUT arrived"),
+        ([50, 150], "(PUT) got good replies, and 50 arrived at servers: about as many more POST arrived"),
     ] {
         let (weight, deed, text) = told(100, arrived, 0);
         assert!((weight, deed) == ("failed", "altered requests") && text.contains(told_so), "{text}");
