@@ -131,12 +131,6 @@ fn uploads_are_answered_as_servers_do() {
     };
     assert_eq!(found(refused, true, expects, false), []);
     assert_eq!(found(refused, false, expects, false), [ErrorKind::ForeignReply]);
-    // Who uploads has no copy that could be validated (RFC 9110, section 13.1.3).
-    let validates: fn(&mut Profile) = |robot| {
-        robot.behavior.methods = Selector::only(Method::Post);
-        robot.behavior.kinds = Selector::only(RequestKind::Ims304);
-    };
-    assert_eq!(found("304 Not Modified", true, validates, false), [ErrorKind::BadStatus]);
 }
 
 #[test]

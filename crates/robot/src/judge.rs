@@ -152,7 +152,8 @@ fn classify(
         return failure(violation.expected(status, format!("status {}", reply.status)));
     }
     let is_upload = request.method.has_body();
-    let validates = matches!(request.kind, RequestKind::Ims200 | RequestKind::Ims304) && !is_upload;
+    // Robots also send uploads with a condition. Servers ignore it (RFC 9110, section 13.1.3); Varnish does not.
+    let validates = matches!(request.kind, RequestKind::Ims200 | RequestKind::Ims304);
     match reply.status {
         200 => {}
         203 | 204 if request.foreign.is_some() => {}
@@ -171,7 +172,7 @@ fn classify(
             return failure(rules::access_denied(known, completed));
         }
         _ if request.kind == RequestKind::Range => return bad_status("206"),
-        _ if validates && request.kind == RequestKind::Ims304 => return bad_status("304"),
+        _ if request.kind == RequestKind::Ims304 => return bad_status("304"),
         _ => return bad_status("200"),
     }
     let other_contents = problem.is_some_and(|problem| problem.kind == ErrorKind::OtherContents);
