@@ -181,7 +181,8 @@ impl NatsBus {
             Ok(_) => Ok(()),
             Err(error) if store.get_object_store(bucket).await.is_ok() => drop_error(error),
             Err(error) => Err(FleetError::Nats(format!(
-                "the server stores no files ({}): start it with JetStream (nats-server -js)",
+                "the server stores no files ({}): start it with JetStream (nats-server -js); a cluster stores some as soon as most of its servers \
+                 answer",
                 causes(&error)
             ))),
         }
