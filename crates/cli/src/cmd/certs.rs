@@ -1,4 +1,4 @@
-//! `polygraph certs`: authority and certificates for all names and addresses of a workload.
+//! `polygraph certs`: an authority and certificates for all names and addresses of a workload.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};

@@ -109,18 +109,27 @@ pub(crate) fn changed(
     Some(Violation::new(ErrorKind::FreshnessChanged, detail).expected(text(sent), text(seen)))
 }
 
-/// What a reply lacks of the fields in which the server said how long an object with these times may be used: without them, nobody can
-/// tell that a copy is too old.
-pub(crate) fn hidden(told: ToldFreshness, reply: &ReplyMeta, times: Option<Times>) -> Option<Violation> {
-    if told == ToldFreshness::Configured || reply.status != 200 {
+/// What a reply lacks of the fields in which the server said how long the object may be used: without them, nobody can tell that a copy is
+/// too old. `times` returns the times of the object, which are only computed if a field is missing.
+pub(crate) fn hidden(
+    told: ToldFreshness,
+    reply: &ReplyMeta,
+    times: impl FnOnce() -> Option<Times>,
+) -> Option<Violation> {
+    let ends_itself = reply.expires.is_some() || reply.max_age.is_some();
+    if ends_itself && reply.last_modified.is_some()
+        || told == ToldFreshness::Configured
+        || reply.status != 200
+    {
         return None;
     }
+    let times = times();
     let ends = match times {
         Some(times) => times.expires.is_some_and(|expires| expires < LAST_DATE),
         None => told == ToldFreshness::Classic,
     };
     let missing = match times {
-        _ if ends && reply.expires.is_none() && reply.max_age.is_none() => "Expires or max-age",
+        _ if ends && !ends_itself => "Expires or max-age",
         Some(times) if times.shows_lmt && reply.last_modified.is_none() => "Last-Modified",
         _ => return None,
     };
@@ -201,7 +210,7 @@ mod tests {
         assert_eq!(still(Classic, &reply(None, Some(CLASSIC_MAX_AGE))), None);
         assert_eq!(still(Classic, &reply(None, None)), found);
         let hides =
-            |told, reply: &ReplyMeta, times| hidden(told, reply, times).map(|violation| violation.kind);
+            |told, reply: &ReplyMeta, times| hidden(told, reply, || times).map(|violation| violation.kind);
         let modified = |reply| ReplyMeta { last_modified: Some(NOW), ..reply };
         for (reply, expected) in [
             (modified(reply(Some(NOW + 60), None)), None),

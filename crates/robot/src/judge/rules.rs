@@ -85,7 +85,7 @@ pub(super) fn violations(
     if cachable && (first_hand || class == Class::Hit) {
         let times_at = |moment| catalog.times(&request.oid, moment);
         let changed = (is_dated && first_hand).then(|| freshness::changed(told, reply, times_at)).flatten();
-        found.extend(changed.or_else(|| freshness::hidden(told, reply, times_at(known.unix_s))));
+        found.extend(changed.or_else(|| freshness::hidden(told, reply, || times_at(known.unix_s))));
     }
     found
 }
