@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the kernel does for a transaction: nanoseconds by kind of work, of this project's programs and of the leanest peers.
+"""What the kernel does for a transaction: nanoseconds by kind of work, of this project's programs on both engines and of their peers.
 
     cargo build --profile profiling --locked --features tls && bench/kernel.py
 
@@ -9,6 +9,7 @@ for a part of what the other one receives. The first run of a peer that is missi
 
 import argparse
 import collections
+import itertools
 import os
 import signal
 import subprocess
@@ -20,9 +21,10 @@ from pathlib import Path
 import bench
 import pace
 import protocols
+import table
 from clients import CLIENTS
 from ratios import ENGINES, URING
-from servers import SERVERS, Failure
+from servers import OUR_SERVERS, SERVERS, Failure
 
 RATE = 4_999
 
@@ -122,20 +124,28 @@ def text(rows):
     return "\n".join(lines)
 
 
-def h1_cases(scale):
+def h1_cases(tools, scale, wanted, port):
+    """All clients and servers; of the cases that only a workload describes, the clients that can do their part."""
     for case in bench.cases(scale):
-        if not case.workload:
-            yield (case, lambda tools, case, port, folder: SERVERS["polysrv uring"](tools, case, port, folder), case.body,
-                   {"polyclt": CLIENTS["polyclt uring"], "shb": CLIENTS["shb"], "wrk": CLIENTS["wrk"]},
-                   {"polysrv": SERVERS["polysrv uring"], "nginx": SERVERS["nginx"]})
+        if wanted not in case.name:
+            continue
+        if case.name == table.CONTENT:
+            case = bench.with_requests(tools, case, port)
+        clients = {name: run_client for name, run_client in CLIENTS.items() if bench.understands(name, case)}
+        yield case, SERVERS[OUR_SERVERS[URING]], clients, {} if case.workload else SERVERS
 
 
-def protocol_cases(scale):
+def protocol_cases(scale, wanted):
     for case in protocols.cases(scale):
-        if case.version != "1.1":
+        if case.version != "1.1" and wanted in case.name:
             clients = {name: protocols.CLIENTS[name] for name in ("polyclt", "shb")}
             servers = {name: protocols.server_of(name, case, "wrk") for name in case.servers}
-            yield case, servers["polysrv"], case.body, clients, servers
+            yield case, servers["polysrv"], clients, servers
+
+
+def expect_body(server, body):
+    """Has `server` asked for a body of this many bytes before a measurement, or for nothing."""
+    server.asked, server.body = int(body is not None), body
 
 
 def open_loop(tools, before, ports):
@@ -165,15 +175,15 @@ def main():
     options = parser.parse_args()
     tools = bench.find_tools(str(Path(options.polygraph).resolve()), options.peers, URING)
     ports = iter(bench.PORTS)
-    for case, make_server, body, clients, servers in [*h1_cases(options.scale), *protocol_cases(options.scale)]:
-        if options.cases not in case.name:
-            continue
+    h1 = h1_cases(tools, options.scale, options.cases, next(ports))
+    for case, make_server, clients, servers in itertools.chain(h1, protocol_cases(options.scale, options.cases)):
         rows = {}
         for name, run_client in clients.items():
             with tempfile.TemporaryDirectory(prefix="kernel-") as folder:
                 folder, port = Path(folder), next(ports)
                 server = make_server(tools, case, port, folder)
-                server.asked, server.body = 1, body
+                # The bodies of a workload are not known here.
+                expect_body(server, case.body or None)
                 try:
                     rows[name] = client_profile(tools, case, server, run_client, name, port, folder)
                 except Failure as failure:
@@ -185,8 +195,7 @@ def main():
                 folder, port = Path(folder), next(ports)
                 server = kind(tools, case, port, folder)
                 # nginx does not speak HTTP/1 and HTTP/2 on one port without TLS.
-                looks = not (name == "nginx" and case.name == "HTTP/2, 1 KB")
-                server.asked, server.body = int(looks), body if looks else None
+                expect_body(server, None if name == "nginx" and case.name == "HTTP/2, 1 KB" else case.body)
                 run_client = clients["wrk" if "wrk" in clients else "polyclt"]
                 try:
                     rows[name] = server_profile(tools, case, server, run_client, port, folder)
