@@ -284,6 +284,8 @@ pub struct CeilingMeasurement {
     pub persistent_per_processor: f64,
     /// The size of replies in bytes.
     pub reply_bytes: u64,
+    /// The engine of event loops: `epoll` or `uring`.
+    pub engine: &'static str,
     /// Requests that failed.
     pub failed: u64,
     /// Packets dropped because a processor had too many.

@@ -51,25 +51,27 @@ pub fn measure(seconds: f64) -> Result<CeilingMeasurement, Failure> {
     limits::raise_descriptor_limit();
     let drops = || read_host(Path::new("/"), Path::new("."), Depth::Quick).queues.packet_drops.unwrap_or(0);
     let before = drops();
-    let new = half(seconds / 2.0, Distr::Const(1.0))?;
-    let persistent = half(seconds / 2.0, Distr::Const(REQUESTS))?;
+    let engine = Engine::best();
+    let new = half(seconds / 2.0, engine, Distr::Const(1.0))?;
+    let persistent = half(seconds / 2.0, engine, Distr::Const(REQUESTS))?;
     Ok(CeilingMeasurement {
         new_connections: new.rate,
         persistent: persistent.rate,
         new_per_processor: new.rate_per_processor(),
         persistent_per_processor: persistent.rate_per_processor(),
         reply_bytes: REPLY_BYTES,
+        engine: engine.name(),
         failed: new.failed + persistent.failed,
         packet_drops: drops().saturating_sub(before),
         is_debug_build: cfg!(debug_assertions),
     })
 }
 
-fn half(seconds: f64, requests: Distr) -> Result<Half, Failure> {
+fn half(seconds: f64, engine: Engine, requests: Distr) -> Result<Half, Failure> {
     let settings = RunSettings {
         loops: None,
         timer_quantum_s: 100e-6,
-        engine: Some(Engine::best()),
+        engine: Some(engine),
         idle_timeout_s: Some(5.0),
         dump: DumpPlan::default(),
         ..RunSettings::of_simulation(1, 1, 0.5)

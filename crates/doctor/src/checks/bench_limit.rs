@@ -21,10 +21,11 @@ pub(crate) fn ceiling(facts: &HostFacts, load: &PlannedLoad) -> Option<HostFindi
     let persistent = (measured.persistent_per_processor * processors).max(measured.persistent);
     let found = format!(
         "robots and servers together achieved {} requests/s with a new connection for each and {} over persistent connections, \
-         with replies of {}; {} and {} for each processor that was busy with it",
+         with replies of {} and the engine {}; {} and {} for each processor that was busy with it",
         rate(measured.new_connections),
         rate(measured.persistent),
         bytes(measured.reply_bytes),
+        measured.engine,
         rate(measured.new_per_processor),
         rate(measured.persistent_per_processor),
     );

@@ -64,6 +64,7 @@ pub fn ceiling(new: f64, persistent: f64) -> Option<CeilingMeasurement> {
         new_per_processor: new / 4.0,
         persistent_per_processor: persistent / 4.0,
         reply_bytes: 13_312,
+        engine: "epoll",
         ..CeilingMeasurement::default()
     })
 }

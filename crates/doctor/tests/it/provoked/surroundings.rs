@@ -61,7 +61,7 @@ pub(super) fn cases() -> Vec<Case> {
             |f| f.ceiling = ceiling(10_000.0, 40_000.0),
             any(),
             Note,
-            &["10,000 requests/s", "2,500 and 10,000 for each processor", "up to 5,000"],
+            &["10,000 requests/s", "the engine epoll", "2,500 and 10,000 for each processor", "up to 5,000"],
         ),
         case("ceiling", |f| f.ceiling = ceiling(400.0, 900.0), any(), Distorts, &["only tests of up to 200"]),
         case(
