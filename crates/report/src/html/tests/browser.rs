@@ -293,14 +293,21 @@ fn narrow_charts_are_drawn_for_their_width() {
         r##"
         document.body.style.width = "390px";
         document.body.style.display = "block";
-        setTimeout(() => {
+        const look = (attempts) => {
+            const redrawn = chart("fig-load").classList.contains("redrawn");
+            if (!redrawn && attempts > 0) {
+                setTimeout(look, 100, attempts - 1);
+                return;
+            }
             const width = $("#fig-load .live").viewBox.baseVal.width;
             const texts = $$("#fig-load .live text").map((text) => text.getBoundingClientRect());
             const overlap = texts.some((a, i) => texts.some((b, j) =>
                 i < j && a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom));
             told.textContent = JSON.stringify([String(width === chart("fig-load").clientWidth), String(width < 391),
-                String(texts.length > 6), String(overlap), String(chart("fig-load").classList.contains("redrawn"))]);
-        }, 500);
+                String(texts.length > 6), String(overlap), String(redrawn)]);
+        };
+        // The browser says that the width has changed when it draws, which may be late on a busy machine.
+        setTimeout(look, 500, 50);
         "##,
     );
     assert_eq!(said, ["true", "true", "true", "false", "true"]);
