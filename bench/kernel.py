@@ -86,11 +86,10 @@ def recorder(program, data, folder):
     return str(script)
 
 
-def client_profile(tools, case, server, run_client, name, port, folder):
+def client_profile(tools, case, run_client, name, port, folder):
     """Samples of a client, and the number of its transactions."""
     data = folder / "perf.data"
     field = "polygraph" if name.startswith("polyclt") else name
-    server.wait_until_ready(server.body)
     run = run_client(replace(tools, **{field: recorder(getattr(tools, field), data, folder)}), case, port, folder)
     return samples(data), run.count
 
@@ -98,7 +97,6 @@ def client_profile(tools, case, server, run_client, name, port, folder):
 def server_profile(tools, case, server, run_client, port, folder):
     """Samples of a server, and the number of its client's transactions."""
     data = folder / "perf.data"
-    server.wait_until_ready(server.body)
     perf = subprocess.Popen([*PERF, data, "-p", ",".join(map(str, server.pids()))])
     time.sleep(0.5)
     run = run_client(tools, case, port, folder)
@@ -143,11 +141,6 @@ def protocol_cases(scale, wanted):
             yield case, servers["polysrv"], clients, servers
 
 
-def expect_body(server, body):
-    """Has `server` asked for a body of this many bytes before a measurement, or for nothing."""
-    server.asked, server.body = int(body is not None), body
-
-
 def open_loop(tools, before, ports):
     """The profile of an open loop on both engines, and of an earlier version if there is one."""
     programs = [("before", before, pace.BEFORE)] if before else []
@@ -182,10 +175,10 @@ def main():
             with tempfile.TemporaryDirectory(prefix="kernel-") as folder:
                 folder, port = Path(folder), next(ports)
                 server = make_server(tools, case, port, folder)
-                # The bodies of a workload are not known here.
-                expect_body(server, case.body or None)
                 try:
-                    rows[name] = client_profile(tools, case, server, run_client, name, port, folder)
+                    # The bodies of a workload are not known here.
+                    server.wait_until_ready(case.body or None)
+                    rows[name] = client_profile(tools, case, run_client, name, port, folder)
                 except Failure as failure:
                     print(f"{case.name}, {name}: {failure}")
                 finally:
@@ -194,10 +187,10 @@ def main():
             with tempfile.TemporaryDirectory(prefix="kernel-") as folder:
                 folder, port = Path(folder), next(ports)
                 server = kind(tools, case, port, folder)
-                # nginx does not speak HTTP/1 and HTTP/2 on one port without TLS.
-                expect_body(server, None if name == "nginx" and case.name == "HTTP/2, 1 KB" else case.body)
                 run_client = clients["wrk" if "wrk" in clients else "polyclt"]
                 try:
+                    # nginx does not speak HTTP/1 and HTTP/2 on one port without TLS.
+                    server.wait_until_ready(None if name == "nginx" and case.name == "HTTP/2, 1 KB" else case.body)
                     rows[name] = server_profile(tools, case, server, run_client, port, folder)
                 except Failure as failure:
                     print(f"{case.name}, {name}: {failure}")

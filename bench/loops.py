@@ -10,19 +10,16 @@ both loops of the other side."""
 
 import argparse
 import contextlib
-import os
-import signal
 import statistics
-import subprocess
 import tempfile
-import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
-from clients import PATIENCE
-from cpu import Cpu, of_processes, of_rusage
+from clients import execute, expect
+from cpu import Cpu, of_processes
 from ratios import ENGINES, ratio
-from servers import Failure, logged
+from servers import Failure, Server, logged
 
 CONNECTIONS, TRANSACTIONS = 64, 400_000
 # Pairs of a client and a server, and the loops of each process.
@@ -31,47 +28,27 @@ SHAPES = {ONE: "one process, one loop", PAIRS: "two processes, one loop each", L
 SIDES = ["client", "server"]
 
 
-def start(program, side, loops, engine, address, pairs, folder):
-    options = {"server": ["--listen", address, "--rep_sz", "const:1KB"],
-               "client": ["--origin", address, "--robots", str(CONNECTIONS // pairs), "--dhr", "0", "--goal", str(TRANSACTIONS // pairs)]}
-    log = folder / f"{side}-{address}.log"
-    limit = {"client": ["timeout", "--foreground", str(PATIENCE)], "server": []}
-    command = [*limit[side], program, side, "--loops", str(loops), "--engine", engine, "--pconn_use_lmt", "const:1000000000", "--log", log, *options[side]]
-    return log, subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-
-def stop(process):
-    process.send_signal(signal.SIGINT)
-    try:
-        process.wait(timeout=10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
 def measure(program, engine, shape, port, folder):
     """User and system time per transaction of each side."""
     pairs, loops = shape
-    addresses = [f"127.0.0.1:{port + number}" for number in range(pairs)]
+    common = ["--loops", str(loops), "--engine", engine, "--pconn_use_lmt", "const:1000000000"]
+    servers, clients = [], []
     with contextlib.ExitStack() as stack:
-        running = {}
-        for side in reversed(SIDES):
-            running[side] = [start(program, side, loops, engine, address, pairs, folder) for address in addresses]
-            for _, process in running[side]:
-                stack.callback(stop, process)
-            time.sleep(0.7)
-        used = {side: Cpu() for side in SIDES}
-        for _, process in running["client"]:
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-            if process.returncode != 0:
-                raise Failure(f"the client ends with exit code {process.returncode}")
-            used["client"] += of_rusage(usage)
-        used["server"] = of_processes([process.pid for _, process in running["server"]])
-    done, errors = map(sum, zip(*(logged(SimpleNamespace(polygraph=program), log) for log, _ in running["client"])))
-    if errors:
-        raise Failure(f"{errors} errors")
-    return {side: used[side].per(done) for side in SIDES}
+        for number in range(pairs):
+            own, address = folder / str(number), f"127.0.0.1:{port + number}"
+            own.mkdir()
+            command = [program, "server", *common, "--listen", address, "--rep_sz", "const:1KB", "--log", own / "server.log"]
+            servers.append(Server("polysrv", command, port + number, own))
+            stack.callback(servers[-1].stop)
+            servers[-1].wait_until_ready(None)
+            clients.append(([program, "client", *common, "--origin", address, "--robots", str(CONNECTIONS // pairs), "--dhr", "0",
+                             "--goal", str(TRANSACTIONS // pairs), "--log", own / "client.log"], own))
+        with ThreadPoolExecutor() as pool:
+            at_clients = [cpu for cpu, _ in pool.map(lambda client: execute(*client), clients)]
+        at_servers = [of_processes(server.pids()) for server in servers]
+    done, errors = map(sum, zip(*(logged(SimpleNamespace(polygraph=program), own / "client.log") for _, own in clients)))
+    expect("errors", errors, 0)
+    return {side: sum(used, Cpu()).per(done) for side, used in zip(SIDES, (at_clients, at_servers))}
 
 
 def main():
